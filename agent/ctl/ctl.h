@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * oomctl: one file per verb; main.c holds the table. A verb gets its own name as argv[0] and
+ * returns the exit status: 0 done, 1 "no" (what that means is the verb's), 2 usage or input. */
+#ifndef AGENT_CTL_CTL_H
+#define AGENT_CTL_CTL_H
+
+struct ctl_verb {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *help; /* one line for `oomctl --help` */
+};
+
+/* Verbs with sub-verbs (`oomctl policy list`) dispatch with the same table type; the table ends
+ * with a NULL name. `program` is "oomctl policy". Prints help and suggests near names. */
+int ctl_dispatch(const char *program, const struct ctl_verb *verbs, int argc, char **argv);
+
+int ctl_diagnose(int argc, char **argv);
+
+#endif

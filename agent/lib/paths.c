@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/lib/paths.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const char *paths_prefix(struct oom_error *err)
+{
+    static char prefix[PATH_MAX];
+    const char *set = secure_getenv("OOMRETRY_PREFIX");
+
+    if (set && set[0] == '/' && strlen(set) < sizeof(prefix)) {
+        strcpy(prefix, set);
+        return prefix;
+    }
+    ssize_t n = readlink("/proc/self/exe", prefix, sizeof(prefix) - 1);
+    if (n <= 0) {
+        oom_errorf(err, "cannot find the running program: %s", strerror(errno));
+        return NULL;
+    }
+    prefix[n] = '\0';
+    for (int i = 0; i < 2; i++) {
+        char *slash = strrchr(prefix, '/');
+        if (!slash) {
+            oom_errorf(err, "the program's path \"%s\" has no parent directory", prefix);
+            return NULL;
+        }
+        *slash = '\0';
+    }
+    return prefix;
+}
+
+int paths_under_prefix(const char *below, char *out, size_t size, struct oom_error *err)
+{
+    const char *prefix = paths_prefix(err);
+
+    if (!prefix)
+        return -1;
+    int n = snprintf(out, size, "%s/%s", prefix, below);
+    if (n < 0 || (size_t)n >= size)
+        return oom_errorf(err, "path %s/%s is too long", prefix, below);
+    return 0;
+}
+
+static int make_dirs(char *path)
+{
+    for (char *p = path + 1; *p; p++) {
+        if (*p != '/')
+            continue;
+        *p = '\0';
+        int rc = mkdir(path, 0700);
+        *p = '/';
+        if (rc < 0 && errno != EEXIST)
+            return -1;
+    }
+    return mkdir(path, 0700) < 0 && errno != EEXIST ? -1 : 0;
+}
+
+int paths_state_dir(char *out, size_t size, struct oom_error *err)
+{
+    const char *state = secure_getenv("XDG_STATE_HOME");
+    int n;
+
+    if (state && state[0] == '/') {
+        n = snprintf(out, size, "%s/oomretry", state);
+    } else {
+        const char *home = secure_getenv("HOME");
+        if (!home || home[0] != '/') {
+            const struct passwd *pw = getpwuid(geteuid());
+            home = pw ? pw->pw_dir : "/tmp";
+        }
+        n = snprintf(out, size, "%s/.local/state/oomretry", home);
+    }
+    if (n < 0 || (size_t)n >= size)
+        return oom_errorf(err, "the path of the state directory is too long");
+    if (make_dirs(out) < 0)
+        return oom_errorf(err, "cannot make the state directory %s: %s", out, strerror(errno));
+    return 0;
+}

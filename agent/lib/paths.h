@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where an installed (or built) tree keeps its parts: everything is found relative to the running
+ * program, so that `make install PREFIX=DIR` gives a tree that can be moved. */
+#ifndef AGENT_LIB_PATHS_H
+#define AGENT_LIB_PATHS_H
+
+#include <stddef.h>
+
+#include "oomretry/error.h"
+
+/* PREFIX of the running program (the directory above bin/ or sbin/), or the directory that
+ * OOMRETRY_PREFIX names. Static storage; NULL and err when /proc/self/exe cannot be read. */
+const char *paths_prefix(struct oom_error *err);
+
+/* PREFIX/<below>, such as "share/oomretry/signatures" or "libexec/oomretry/oomstart". */
+int paths_under_prefix(const char *below, char *out, size_t size, struct oom_error *err);
+
+/* The user's state directory, $XDG_STATE_HOME/oomretry or ~/.local/state/oomretry; made with mode
+ * 0700 when it does not exist. */
+int paths_state_dir(char *out, size_t size, struct oom_error *err);
+
+#endif
