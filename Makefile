@@ -68,6 +68,9 @@ $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(STD) $(WARN) $(CFLAGS) $(PKG_CFLAGS) -c -o $@ $<
 
+# Its assembler takes the files in; the compiler's dependency list does not know them.
+$(BUILD)/obj/db/migrations.o: $(wildcard db/migrations/*.sql)
+
 $(GRAMMAR)/parser.c:
 	contrib/fetch-grammar $(GRAMMAR)
 	@touch $@

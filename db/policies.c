@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "db/policies.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "oomretry/policy.h"
+
+json_t *policies_active(struct db *db, struct oom_error *err)
+{
+    json_t *out = json_object();
+    sqlite3_stmt *stmt = db_query(
+        db, err, "SELECT name, version FROM policy WHERE enabled = 1 ORDER BY name", "");
+    int rc = -1;
+
+    if (!stmt)
+        goto fail;
+    while ((rc = db_step(db, stmt, err)) == 1)
+        json_object_set_new(out, db_text(stmt, 0), json_integer(sqlite3_column_int64(stmt, 1)));
+    sqlite3_finalize(stmt);
+    if (rc == 0)
+        return out;
+fail:
+    json_decref(out);
+    return NULL;
+}
+
+json_t *policies_load(struct db *db, const char *name, int64_t version, int64_t *found_version,
+                      struct oom_error *err)
+{
+    json_t *body = NULL;
+    sqlite3_stmt *stmt =
+        db_query(db, err,
+                 "SELECT v.version, v.body FROM policy_version v WHERE v.name = ?1 AND v.version = "
+                 "CASE ?2 WHEN 0 THEN (SELECT version FROM policy WHERE name = ?1) ELSE ?2 END",
+                 "si", name, version);
+
+    if (!stmt)
+        return NULL;
+    int rc = db_step(db, stmt, err);
+    if (rc == 1) {
+        if (found_version)
+            *found_version = sqlite3_column_int64(stmt, 0);
+        body = db_json(stmt, 1);
+        if (!body)
+            oom_errorf(err, "policy %s: the stored body is damaged", name);
+    } else if (rc == 0) {
+        if (version)
+            oom_errorf(err, "policy %s has no version %lld", name, (long long)version);
+        else
+            oom_errorf(err, "there is no policy \"%s\" (oomctl policy list shows them)", name);
+    }
+    sqlite3_finalize(stmt);
+    return body;
+}
+
+static int refuse_stale(struct db *db, const char *name, int64_t base, int64_t active,
+                        struct oom_error *err)
+{
+    sqlite3_stmt *stmt =
+        db_query(db, err, "SELECT author FROM policy_version WHERE name = ? AND version = ?", "si",
+                 name, active);
+
+    if (!stmt)
+        return -1;
+    if (db_step(db, stmt, err) == 1)
+        oom_errorf(err,
+                   "policy %s: the edit began from version %lld, but version %lld by %s is active "
+                   "now; nothing was changed. `oomctl policy diff %s %lld %lld` shows what came in "
+                   "between",
+                   name, (long long)base, (long long)active, db_text(stmt, 0), name,
+                   (long long)base, (long long)active);
+    sqlite3_finalize(stmt);
+    return -1;
+}
+
+int64_t policies_add(struct db *db, const char *name, int64_t base, const json_t *body,
+                     const char *author, const char *message, struct oom_error *err)
+{
+    int64_t active = 0, last = 0;
+
+    if (db_begin(db, err) < 0)
+        return -1;
+    if (db_get_int(db, err, 0, &active, "SELECT version FROM policy WHERE name = ?", "s", name) <
+            0 ||
+        db_get_int(db, err, 0, &last, "SELECT max(version) FROM policy_version WHERE name = ?", "s",
+                   name) < 0)
+        goto fail;
+    if (active != base) {
+        refuse_stale(db, name, base, active, err);
+        goto fail;
+    }
+    if (db_run(db, err,
+               "INSERT INTO policy_version (name, version, body, author, message, created_ms) "
+               "VALUES (?, ?, ?, ?, ?, ?)",
+               "sijssi", name, last + 1, body, author, message, db_now_ms()) < 0 ||
+        db_run(db, err,
+               "INSERT INTO policy (name, version) VALUES (?, ?) "
+               "ON CONFLICT (name) DO UPDATE SET version = excluded.version",
+               "si", name, last + 1) < 0 ||
+        db_run(db, err,
+               "INSERT INTO audit (at_ms, who, verb, object, detail) "
+               "VALUES (?, ?, 'policy', ?, ?)",
+               "isss", db_now_ms(), author, name, message) < 0)
+        goto fail;
+    return db_end(db, true, err) < 0 ? -1 : last + 1;
+fail:
+    db_end(db, false, NULL);
+    return -1;
+}
+
+/* The newest shipped body of the name, to see whether the file says something new. */
+static json_t *last_shipped(struct db *db, const char *name, int64_t *version)
+{
+    json_t *body = NULL;
+    sqlite3_stmt *stmt = db_query(db, NULL,
+                                  "SELECT version, body FROM policy_version WHERE name = ? AND "
+                                  "author = ? ORDER BY version DESC LIMIT 1",
+                                  "ss", name, POLICY_AUTHOR_SHIPPED);
+
+    if (stmt && db_step(db, stmt, NULL) == 1) {
+        *version = sqlite3_column_int64(stmt, 0);
+        body = db_json(stmt, 1);
+    }
+    sqlite3_finalize(stmt);
+    return body;
+}
+
+/* Keeps a changed shipped policy beside the administrator's active version. */
+static int add_inactive(struct db *db, const char *name, const json_t *body, struct oom_error *err)
+{
+    return db_run(db, err,
+                  "INSERT INTO policy_version (name, version, body, author, message, created_ms) "
+                  "SELECT ?1, max(version) + 1, ?2, ?3, 'shipped with " OOMRETRY_VERSION "', ?4 "
+                  "FROM policy_version WHERE name = ?1",
+                  "sjsi", name, body, POLICY_AUTHOR_SHIPPED, db_now_ms());
+}
+
+static int seed_one(struct db *db, const char *name, const json_t *body, struct oom_error *err)
+{
+    int64_t shipped = 0, active = 0;
+    json_t *last = last_shipped(db, name, &shipped);
+    bool same = last && json_equal(last, body);
+
+    json_decref(last);
+    if (same)
+        return 0;
+    if (db_get_int(db, err, 0, &active, "SELECT version FROM policy WHERE name = ?", "s", name) < 0)
+        return -1;
+    if (active != shipped)
+        return add_inactive(db, name, body, err);
+    return policies_add(db, name, active, body, POLICY_AUTHOR_SHIPPED,
+                        "shipped with " OOMRETRY_VERSION, err) < 0
+               ? -1
+               : 0;
+}
+
+int policies_seed(struct db *db, const char *directory, struct oom_error *err)
+{
+    struct dirent **entries = NULL;
+    int count = scandir(directory, &entries, NULL, alphasort);
+    int rc = 0;
+
+    if (count < 0)
+        return oom_errorf(err, "cannot read the shipped policies in %s: %s", directory,
+                          strerror(errno));
+    if (db_begin(db, err) < 0)
+        rc = -1;
+    for (int i = 0; i < count; i++) {
+        const char *file = entries[i]->d_name;
+        size_t length = strlen(file);
+        char path[4096], name[64];
+        json_error_t at;
+
+        if (rc == 0 && length > 5 && length - 5 < sizeof(name) &&
+            strcmp(file + length - 5, ".json") == 0) {
+            snprintf(path, sizeof(path), "%s/%s", directory, file);
+            snprintf(name, sizeof(name), "%.*s", (int)(length - 5), file);
+            json_t *body = json_load_file(path, JSON_REJECT_DUPLICATES, &at);
+            struct oom_policy *policy = body ? oom_policy_from_json(body, file, err) : NULL;
+            if (!body)
+                rc = oom_errorf(err, "%s:%d: %s", path, at.line, at.text);
+            else if (!policy)
+                rc = -1;
+            else
+                rc = seed_one(db, name, body, err);
+            oom_policy_free(policy);
+            json_decref(body);
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    return db_end(db, rc == 0, rc == 0 ? err : NULL) < 0 ? -1 : rc;
+}
