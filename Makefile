@@ -12,7 +12,9 @@ PYTHON ?= /usr/bin/python3
 OPT ?= -O2 -g
 CFLAGS ?= $(OPT) -fstack-protector-strong -D_FORTIFY_SOURCE=2
 LDFLAGS ?= -Wl,-z,relro,-z,now,-z,noexecstack
-WARN := -Wall -Wextra -Wshadow -Wconversion -Wformat=2 -Wstrict-prototypes -Wmissing-prototypes
+# Messages for people are bounded on purpose: truncation is no mistake there.
+WARN := -Wall -Wextra -Wshadow -Wconversion -Wformat=2 -Wstrict-prototypes -Wmissing-prototypes \
+	-Wno-format-truncation
 ifdef WERROR
 WARN += -Werror
 endif

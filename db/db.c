@@ -234,3 +234,40 @@ json_t *db_json(sqlite3_stmt *stmt, int column)
 
     return text ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
 }
+
+json_t *db_row(sqlite3_stmt *stmt)
+{
+    json_t *row = json_object();
+
+    for (int i = 0; i < sqlite3_column_count(stmt); i++) {
+        const char *name = sqlite3_column_name(stmt, i);
+        json_t *value = NULL;
+
+        if (strncmp(name, "j_", 2) == 0) {
+            name += 2;
+            value = db_json(stmt, i);
+        } else if (sqlite3_column_type(stmt, i) == SQLITE_INTEGER) {
+            value = json_integer(sqlite3_column_int64(stmt, i));
+        } else if (sqlite3_column_type(stmt, i) == SQLITE_FLOAT) {
+            value = json_real(sqlite3_column_double(stmt, i));
+        } else if (sqlite3_column_type(stmt, i) == SQLITE_TEXT) {
+            value = json_string(db_text(stmt, i));
+        }
+        json_object_set_new(row, name, value ? value : json_null());
+    }
+    return row;
+}
+
+json_t *db_rows(struct db *db, sqlite3_stmt *stmt, struct oom_error *err)
+{
+    json_t *rows = json_array();
+    int rc = -1;
+
+    while (stmt && (rc = db_step(db, stmt, err)) == 1)
+        json_array_append_new(rows, db_row(stmt));
+    sqlite3_finalize(stmt);
+    if (rc == 0)
+        return rows;
+    json_decref(rows);
+    return NULL;
+}

@@ -11,8 +11,8 @@
 json_t *policies_active(struct db *db, struct oom_error *err)
 {
     json_t *out = json_object();
-    sqlite3_stmt *stmt = db_query(
-        db, err, "SELECT name, version FROM policy WHERE enabled = 1 ORDER BY name", "");
+    sqlite3_stmt *stmt =
+        db_query(db, err, "SELECT name, version FROM policy WHERE enabled = 1 ORDER BY name", "");
     int rc = -1;
 
     if (!stmt)

@@ -15,19 +15,19 @@
 
 struct service {
     struct db *db;
-    const char *cluster;          /* "" when there is no scheduler */
+    const char *cluster; /* "" when there is no scheduler */
     const struct service_limits *limits;
 };
 
 /* Site bounds; 0 means no bound. */
 struct service_limits {
-    int max_retries;              /* the most that a user may ask for */
+    int max_retries; /* the most that a user may ask for */
     int default_retries;
     int attempts_per_user_day;
     double gpu_hours_per_user_day;
-    int cooldown_failures;        /* lineages of one policy version that failed alike in a row */
+    int cooldown_failures; /* lineages of one policy version that failed alike in a row */
     int cooldown_s;
-    int64_t max_mem_mib;          /* site maximum for raised memory */
+    int64_t max_mem_mib; /* site maximum for raised memory */
 };
 
 extern const struct service_limits service_default_limits;
@@ -37,12 +37,12 @@ int service_open(struct service *service, const char *db_path, struct oom_error 
 void service_close(struct service *service);
 
 struct service_request {
-    const char *method; /* "GET", "POST" */
-    const char *path;   /* "/v1/attempts/begin"; without the query */
+    const char *method;  /* "GET", "POST" */
+    const char *path;    /* "/v1/attempts/begin"; without the query */
     const json_t *query; /* object of strings, from the URL's query; may be NULL */
-    const json_t *body; /* may be NULL */
-    uid_t uid;          /* whose request it is: from SO_PEERCRED or MUNGE, never from the body */
-    bool admin;         /* root, SlurmUser or a configured administrator */
+    const json_t *body;  /* may be NULL */
+    uid_t uid;           /* whose request it is: from SO_PEERCRED or MUNGE, never from the body */
+    bool admin;          /* root, SlurmUser or a configured administrator */
 };
 
 /* Returns the HTTP status; *reply is a new reference (an object; {"error":"…"} from 400 on). */
@@ -57,10 +57,8 @@ int service_refuse(int status, struct oom_error *err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* agent/head/attempts.c */
-service_route_f attempts_begin, attempts_end, attempts_note;
+service_route_f attempts_begin, attempts_end, attempts_note, attempts_policies;
 /* agent/head/history.c */
 service_route_f history_list, history_show;
-/* agent/head/policies.c */
-service_route_f policies_route_all;
 
 #endif

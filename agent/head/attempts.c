@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The life of an attempt as its supervisor reports it: it begins, it ends (decide.c says what
+ * comes next), notes about it arrive. Everything is keyed so that a repeated report changes
+ * nothing. */
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/head/next_step.h"
+#include "agent/head/service.h"
+#include "agent/lib/jsonget.h"
+#include "db/lineages.h"
+#include "db/policies.h"
+
+enum { MAX_TEXT_BYTES = 64 * 1024 };
+
+static const char *user_name(uid_t uid, char *buffer, size_t size)
+{
+    const struct passwd *pw = getpwuid(uid);
+
+    if (pw)
+        return pw->pw_name;
+    snprintf(buffer, size, "%u", (unsigned)uid);
+    return buffer;
+}
+
+/* The lineage, if the caller may touch it. */
+static int own_lineage(struct service *service, const struct service_request *request, int64_t id,
+                       json_t **out, struct oom_error *err)
+{
+    *out = lineage_get(service->db, id, err);
+    if (!*out)
+        return 404;
+    if (request->admin || json_get_int(*out, "uid", -1) == (int64_t)request->uid)
+        return 0;
+    json_decref(*out);
+    *out = NULL;
+    return service_refuse(403, err, "lineage %lld belongs to somebody else", (long long)id);
+}
+
+static json_t *last_of(const json_t *attempts)
+{
+    size_t count = json_array_size(attempts);
+
+    return count ? json_array_get(attempts, count - 1) : NULL;
+}
+
+static json_t *new_fields(struct service *service, const struct service_request *request,
+                          struct oom_error *err)
+{
+    char buffer[32];
+    const json_t *body = request->body;
+    json_t *policies = policies_active(service->db, err);
+    /* Root (the node's agent, a watcher) may begin for an owner; everybody else for himself. */
+    int64_t uid = request->uid == 0 ? json_get_int(body, "uid", 0) : (int64_t)request->uid;
+    json_t *options = json_object_get(body, "options");
+
+    if (!policies)
+        return NULL;
+    return json_pack("{s:s, s:s, s:I, s:s, s:s, s:o, s:O?, s:s}", "scheduler",
+                     json_get_string(body, "scheduler", "none"), "cluster",
+                     json_get_string(body, "cluster", service->cluster), "uid", (json_int_t)uid,
+                     "user", user_name((uid_t)uid, buffer, sizeof(buffer)), "name",
+                     json_get_string(body, "name", ""), "policies", policies, "options",
+                     json_is_object(options) ? options : NULL, "shape",
+                     json_get_string(body, "shape", ""));
+}
+
+static int64_t create(struct service *service, const struct service_request *request,
+                      const char *job, struct oom_error *err)
+{
+    json_t *fields = new_fields(service, request, err);
+    int64_t id = fields ? lineage_create(service->db, fields, err) : -1;
+
+    if (id > 0 && (lineage_add_job(service->db, id, json_get_string(fields, "scheduler", ""),
+                                   json_get_string(fields, "cluster", ""), job, err) < 0 ||
+                   attempt_insert(service->db, id, 1, "first", NULL, NULL, NULL, err) < 0))
+        id = -1;
+    json_decref(fields);
+    return id;
+}
+
+/* Which attempt does this report begin? Sets *number; *insert when it is a restart that nobody
+ * here decided (preemption, a user's requeue): the same settings once more. */
+static void pick(const json_t *attempts, const json_t *body, int64_t *number, bool *insert)
+{
+    const json_t *last = last_of(attempts);
+    const char *state = json_get_string(last, "state", "");
+    const char *token = json_get_string(last, "token", "");
+
+    *number = json_get_int(last, "number", 0);
+    *insert = false;
+    if (strcmp(state, "intended") == 0)
+        return;
+    if (strcmp(state, "running") == 0 && *token &&
+        strcmp(token, json_get_string(body, "token", "")) == 0)
+        return;
+    *number += 1;
+    *insert = true;
+}
+
+static int insert_restart(struct service *service, int64_t id, const json_t *last, int64_t number,
+                          struct oom_error *err)
+{
+    if (strcmp(json_get_string(last, "state", ""), "running") == 0 &&
+        db_run(service->db, err,
+               "UPDATE attempt SET state = 'ended', outcome = 'lost', ended_ms = ? "
+               "WHERE lineage = ? AND number = ?",
+               "iii", db_now_ms(), id, number - 1) < 0)
+        return -1;
+    return attempt_insert(service->db, id, number, "scheduler", NULL, NULL,
+                          json_object_get(last, "total_edits"), err);
+}
+
+/* A job id may come back: after a cluster was set up anew, or as a number of a by-hand run. */
+static bool same_submission(const json_t *lineage, const json_t *body)
+{
+    const char *state = json_get_string(lineage, "state", "");
+    bool over = strcmp(state, "running") != 0 && strcmp(state, "waiting") != 0;
+
+    return !over || json_get_int(body, "restart", 0) > 0;
+}
+
+static int begin(struct service *service, const struct service_request *request, json_t **reply,
+                 struct oom_error *err)
+{
+    const json_t *body = request->body;
+    const char *job = json_get_string(body, "job", "");
+    const char *cluster = json_get_string(body, "cluster", service->cluster);
+    json_t *lineage = NULL, *attempts = NULL;
+    int64_t id = json_get_int(body, "lineage", 0), number = 1;
+    bool insert = false;
+    int status = -1;
+
+    if (!*job)
+        return service_refuse(400, err, "member \"job\" is missing");
+    if (!id && lineage_find(service->db, json_get_string(body, "scheduler", "none"), cluster, job,
+                            &id, err) < 0)
+        return -1;
+    if (id) {
+        status = own_lineage(service, request, id, &lineage, err);
+        if (status)
+            return status;
+        if (!same_submission(lineage, body)) {
+            json_decref(lineage);
+            lineage = NULL;
+        }
+    }
+    if (!lineage) {
+        id = create(service, request, job, err);
+        lineage = id > 0 ? lineage_get(service->db, id, err) : NULL;
+        if (!lineage)
+            return -1;
+    }
+    attempts = lineage_attempts(service->db, id, err);
+    status = -1;
+    if (!attempts)
+        goto out;
+    pick(attempts, body, &number, &insert);
+    if ((insert && insert_restart(service, id, last_of(attempts), number, err) < 0) ||
+        lineage_add_job(service->db, id, json_get_string(lineage, "scheduler", ""),
+                        json_get_string(lineage, "cluster", ""), job, err) < 0 ||
+        attempt_start(service->db, id, number, body, err) < 0)
+        goto out;
+    json_decref(attempts);
+    attempts = lineage_attempts(service->db, id, err);
+    if (!attempts)
+        goto out;
+    *reply = json_pack(
+        "{s:I, s:I, s:O, s:O, s:O}", "lineage", (json_int_t)id, "attempt", (json_int_t)number,
+        "edits", json_object_get(last_of(attempts), "total_edits"), "options",
+        json_object_get(lineage, "options"), "framework", json_object_get(lineage, "framework"));
+    status = 200;
+out:
+    json_decref(lineage);
+    json_decref(attempts);
+    return status;
+}
+
+int attempts_begin(struct service *service, const struct service_request *request,
+                   const char *const *args, json_t **reply, struct oom_error *err)
+{
+    (void)args;
+    if (db_begin(service->db, err) < 0)
+        return -1;
+    int status = begin(service, request, reply, err);
+    return db_end(service->db, status == 200, status == 200 ? err : NULL) < 0 ? -1 : status;
+}
+
+int attempts_policies(struct service *service, const struct service_request *request,
+                      const char *const *args, json_t **reply, struct oom_error *err)
+{
+    json_t *lineage = NULL, *list = json_array();
+    const char *name;
+    json_t *version;
+    int status = own_lineage(service, request, atoll(args[0]), &lineage, err);
+
+    json_object_foreach(json_object_get(lineage, "policies"), name, version)
+    {
+        json_t *document = policies_load(service->db, name, json_integer_value(version), NULL, err);
+        if (!document) {
+            status = -1;
+            break;
+        }
+        json_array_append_new(list, json_pack("{s:s, s:O, s:o}", "name", name, "version", version,
+                                              "document", document));
+    }
+    json_decref(lineage);
+    if (status) {
+        json_decref(list);
+        return status;
+    }
+    *reply = json_pack("{s:o}", "policies", list);
+    return 200;
+}
+
+/* How the attempt came out, in the words of the attempt table. */
+static const char *outcome_of(const json_t *body)
+{
+    if (json_object_get(body, "ended_by"))
+        return "cancelled";
+    if (json_get_bool(json_object_get(body, "incident"), "oom", false))
+        return "oom";
+    if (json_get_bool(body, "completed", false))
+        return "completed";
+    return "failed";
+}
+
+static int store_end(struct service *service, const json_t *body, int64_t id, int64_t number,
+                     const char *outcome, struct oom_error *err)
+{
+    const json_t *exit_data = json_object_get(body, "exit");
+
+    if (db_run(service->db, err,
+               "UPDATE attempt SET state = 'ended', ended_ms = coalesce(ended_ms, ?), "
+               "exit_code = ?, signal = ?, sched_state = ?, outcome = ?, incident = ?, "
+               "values_json = ? WHERE lineage = ? AND number = ?",
+               "iiissjjii", db_now_ms(), json_get_int(exit_data, "exit_code", -1),
+               json_get_int(exit_data, "signal", 0), json_get_string(exit_data, "state", ""),
+               outcome, json_object_get(body, "incident"), json_object_get(body, "values"), id,
+               number) < 0)
+        return -1;
+    if (db_run(service->db, err, "UPDATE lineage SET framework = ? WHERE id = ? AND ? <> ''", "sis",
+               json_get_string(body, "framework", ""), id,
+               json_get_string(body, "framework", "")) < 0)
+        return -1;
+    if (evidence_put(service->db, id, number, "windows", json_object_get(body, "windows"), err) <
+            0 ||
+        evidence_put(service->db, id, number, "explain", json_object_get(body, "explain"), err) < 0)
+        return -1;
+    return evidence_put(service->db, id, number, "exit", exit_data, err);
+}
+
+/* The reply to a report that came before: the decision that was stored then. */
+static json_t *stored_decision(const json_t *lineage, const json_t *attempts, int64_t number)
+{
+    const json_t *next = json_array_get(attempts, (size_t)number);
+    json_t *reply;
+
+    if (next && json_is_object(json_object_get(next, "decision"))) {
+        reply = json_copy(json_object_get(next, "decision"));
+        json_object_set_new(reply, "attempt", json_integer(number + 1));
+        json_object_set(reply, "total_edits", json_object_get(next, "total_edits"));
+        return reply;
+    }
+    return json_pack("{s:s, s:O, s:O}", "action", "stop", "reason",
+                     json_object_get(lineage, "reason"), "advice",
+                     json_object_get(lineage, "advice"));
+}
+
+static int end(struct service *service, const struct service_request *request, json_t **reply,
+               struct oom_error *err)
+{
+    const json_t *body = request->body;
+    int64_t id = json_get_int(body, "lineage", 0), number = json_get_int(body, "attempt", 0);
+    json_t *lineage = NULL, *attempts = NULL;
+    int status = own_lineage(service, request, id, &lineage, err);
+
+    if (status)
+        return status;
+    attempts = lineage_attempts(service->db, id, err);
+    const json_t *attempt = number > 0 ? json_array_get(attempts, (size_t)number - 1) : NULL;
+    const json_t *next = number > 0 ? json_array_get(attempts, (size_t)number) : NULL;
+    bool again = json_array_size(json_object_get(body, "refused")) > 0;
+    if (!attempt) {
+        status = service_refuse(404, err, "lineage %lld has no attempt %lld", (long long)id,
+                                (long long)number);
+    } else if (strcmp(json_get_string(attempt, "state", ""), "ended") == 0 &&
+               !(again && (!next || strcmp(json_get_string(next, "state", ""), "intended") == 0))) {
+        *reply = stored_decision(lineage, attempts, number);
+        status = 200;
+    } else {
+        const char *outcome = outcome_of(body);
+        status = store_end(service, body, id, number, outcome, err) < 0
+                     ? -1
+                     : next_step(service, lineage, attempts, number, outcome, body, reply, err);
+    }
+    json_decref(lineage);
+    json_decref(attempts);
+    return status;
+}
+
+int attempts_end(struct service *service, const struct service_request *request,
+                 const char *const *args, json_t **reply, struct oom_error *err)
+{
+    (void)args;
+    if (db_begin(service->db, err) < 0)
+        return -1;
+    int status = end(service, request, reply, err);
+    return db_end(service->db, status == 200, status == 200 ? err : NULL) < 0 ? -1 : status;
+}
+
+/* Later knowledge about an attempt: the diff that was made for it, whether its change arrived,
+ * what was done to start it. */
+int attempts_note(struct service *service, const struct service_request *request,
+                  const char *const *args, json_t **reply, struct oom_error *err)
+{
+    static const char *const columns[] = {"diff", "applied", "proof", "acted"};
+    const json_t *body = request->body;
+    int64_t id = json_get_int(body, "lineage", 0), number = json_get_int(body, "attempt", 0);
+    json_t *lineage = NULL;
+    int status = own_lineage(service, request, id, &lineage, err);
+
+    (void)args;
+    json_decref(lineage);
+    if (status)
+        return status;
+    for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+        const char *text = json_get_string(body, columns[i], NULL);
+        char sql[96];
+
+        if (!text)
+            continue;
+        if (strlen(text) > MAX_TEXT_BYTES)
+            return service_refuse(413, err, "member \"%s\" is over %d bytes", columns[i],
+                                  MAX_TEXT_BYTES);
+        /* The column's name comes from the table above, never from the request. */
+        snprintf(sql, sizeof(sql), "UPDATE attempt SET %s = ? WHERE lineage = ? AND number = ?",
+                 columns[i]);
+        if (db_run(service->db, err, sql, "sii", text, id, number) < 0)
+            return -1;
+    }
+    *reply = json_object();
+    return 200;
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/lib/api.h"
+
+#include <curl/curl.h>
+#include <munge.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/head/service.h"
+#include "agent/lib/config.h"
+#include "agent/lib/jsonget.h"
+#include "agent/lib/paths.h"
+#include "agent/lib/urlquery.h"
+
+enum { MAX_REPLY_BYTES = 64 * 1024 * 1024 };
+
+struct api {
+    bool embedded;
+    struct service service;
+    CURL *curl;
+    char socket[108]; /* of a unix socket; "" for a URL */
+    char base[512];
+    int timeout_ms;
+    char where[600];
+};
+
+struct reply_buffer {
+    char *bytes;
+    size_t length;
+};
+
+struct api *api_open_embedded(const char *db_path, struct oom_error *err)
+{
+    struct api *api = calloc(1, sizeof(*api));
+    char path[4096];
+
+    if (!api) {
+        oom_errorf(err, "out of memory");
+        return NULL;
+    }
+    if (db_path) {
+        snprintf(path, sizeof(path), "%s", db_path);
+    } else {
+        if (paths_state_dir(path, sizeof(path) - sizeof("/oomretry.db"), err) < 0)
+            goto fail;
+        strcat(path, "/oomretry.db");
+    }
+    if (service_open(&api->service, path, err) < 0)
+        goto fail;
+    api->embedded = true;
+    snprintf(api->where, sizeof(api->where), "the local database %s", path);
+    return api;
+fail:
+    free(api);
+    return NULL;
+}
+
+struct api *api_open_head(const char *where, int timeout_ms, struct oom_error *err)
+{
+    struct api *api = calloc(1, sizeof(*api));
+
+    if (!api || !(api->curl = curl_easy_init())) {
+        free(api);
+        oom_errorf(err, "out of memory");
+        return NULL;
+    }
+    api->timeout_ms = timeout_ms;
+    if (where[0] == '/') {
+        if (strlen(where) >= sizeof(api->socket)) {
+            oom_errorf(err, "the socket's path %s is too long", where);
+            api_close(api);
+            return NULL;
+        }
+        strcpy(api->socket, where);
+        strcpy(api->base, "http://localhost");
+    } else {
+        snprintf(api->base, sizeof(api->base), "%s", where);
+        size_t n = strlen(api->base);
+        if (n && api->base[n - 1] == '/')
+            api->base[n - 1] = '\0';
+    }
+    snprintf(api->where, sizeof(api->where), "the head at %s", where);
+    return api;
+}
+
+struct api *api_open_default(const char *db_path, int timeout_ms, struct oom_error *err)
+{
+    const char *head = secure_getenv("OOMRETRY_HEAD");
+    struct config config;
+    struct api *api;
+
+    if (db_path)
+        return api_open_embedded(db_path, err);
+    if (head && *head)
+        return api_open_head(head, timeout_ms, err);
+    if (config_load(NULL, &config, err) < 0)
+        return NULL;
+    if (config.head_url && !config.head_is_local)
+        api = api_open_head(config.head_url, timeout_ms, err);
+    else if (access(config.head_socket, R_OK | W_OK) == 0)
+        api = api_open_head(config.head_socket, timeout_ms, err);
+    else
+        api = api_open_embedded(NULL, err);
+    config_free(&config);
+    return api;
+}
+
+void api_close(struct api *api)
+{
+    if (!api)
+        return;
+    if (api->embedded)
+        service_close(&api->service);
+    curl_easy_cleanup(api->curl);
+    free(api);
+}
+
+const char *api_where(const struct api *api)
+{
+    return api->where;
+}
+
+static int call_embedded(struct api *api, const char *method, const char *path, const json_t *body,
+                         json_t **reply)
+{
+    char plain[512];
+    json_t *query = urlquery_split(path, plain, sizeof(plain));
+    struct service_request request = {
+        .method = method,
+        .path = plain,
+        .query = query,
+        .body = body,
+        .uid = geteuid(),
+        .admin = true, /* of his own database */
+    };
+    int status = service_handle(&api->service, &request, reply);
+
+    json_decref(query);
+    return status;
+}
+
+static size_t collect(char *bytes, size_t size, size_t count, void *arg)
+{
+    struct reply_buffer *buffer = arg;
+    size_t length = size * count;
+
+    if (buffer->length + length > MAX_REPLY_BYTES)
+        return 0;
+    char *grown = realloc(buffer->bytes, buffer->length + length + 1);
+    if (!grown)
+        return 0;
+    memcpy(grown + buffer->length, bytes, length);
+    buffer->bytes = grown;
+    buffer->length += length;
+    grown[buffer->length] = '\0';
+    return length;
+}
+
+/* Over TCP the cluster's own trust says who calls; over the unix socket the kernel does. */
+static struct curl_slist *authorize(const struct api *api, const char *method, const char *path,
+                                    struct curl_slist *headers)
+{
+    char payload[1024], header[4096];
+    char *credential = NULL;
+
+    if (api->socket[0])
+        return headers;
+    snprintf(payload, sizeof(payload), "%s %s", method, path);
+    if (munge_encode(&credential, NULL, payload, (int)strlen(payload)) != EMUNGE_SUCCESS)
+        return headers; /* the head answers 401, which says what is missing */
+    snprintf(header, sizeof(header), "Authorization: %s", credential);
+    free(credential);
+    return curl_slist_append(headers, header);
+}
+
+static int call_head(struct api *api, const char *method, const char *path, const json_t *body,
+                     json_t **reply, struct oom_error *err)
+{
+    struct reply_buffer buffer = {NULL, 0};
+    char url[2048];
+    char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+    struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/json");
+    long status = -1;
+
+    headers = curl_slist_append(headers, "Expect:");
+    headers = authorize(api, method, path, headers);
+    snprintf(url, sizeof(url), "%s%s", api->base, path);
+    curl_easy_reset(api->curl);
+    curl_easy_setopt(api->curl, CURLOPT_URL, url);
+    curl_easy_setopt(api->curl, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(api->curl, CURLOPT_PROXY, "");
+    curl_easy_setopt(api->curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(api->curl, CURLOPT_TIMEOUT_MS, (long)api->timeout_ms);
+    curl_easy_setopt(api->curl, CURLOPT_CUSTOMREQUEST, method);
+    curl_easy_setopt(api->curl, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(api->curl, CURLOPT_WRITEFUNCTION, collect);
+    curl_easy_setopt(api->curl, CURLOPT_WRITEDATA, &buffer);
+    if (api->socket[0])
+        curl_easy_setopt(api->curl, CURLOPT_UNIX_SOCKET_PATH, api->socket);
+    if (text) {
+        curl_easy_setopt(api->curl, CURLOPT_POSTFIELDS, text);
+        curl_easy_setopt(api->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(text));
+    }
+    CURLcode rc = curl_easy_perform(api->curl);
+    if (rc != CURLE_OK) {
+        oom_errorf(err, "no answer from %s: %s", api->where, curl_easy_strerror(rc));
+        status = -1;
+    } else {
+        curl_easy_getinfo(api->curl, CURLINFO_RESPONSE_CODE, &status);
+        *reply = buffer.bytes ? json_loads(buffer.bytes, 0, NULL) : NULL;
+        if (!json_is_object(*reply)) {
+            json_decref(*reply);
+            *reply = NULL;
+            oom_errorf(err, "%s answered something that is not JSON", api->where);
+            status = -1;
+        }
+    }
+    curl_slist_free_all(headers);
+    free(buffer.bytes);
+    free(text);
+    return (int)status;
+}
+
+int api_call(struct api *api, const char *method, const char *path, const json_t *body,
+             json_t **reply, struct oom_error *err)
+{
+    *reply = NULL;
+    int status = api->embedded ? call_embedded(api, method, path, body, reply)
+                               : call_head(api, method, path, body, reply, err);
+    if (status >= 400)
+        oom_errorf(err, "%s", json_get_string(*reply, "error", "the request was refused"));
+    return status;
+}

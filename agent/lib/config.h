@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * /etc/oomretry/oomretry.conf: YAML, one mapping of scalars and lists of scalars. Strict: an
+ * unknown key or a bad value is an error that names file and line. A missing file means defaults;
+ * contrib/examples/oomretry.conf lists every key with its default. */
+#ifndef AGENT_LIB_CONFIG_H
+#define AGENT_LIB_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "agent/head/service.h"
+#include "oomretry/error.h"
+
+#define CONFIG_PATH "/etc/oomretry/oomretry.conf"
+
+struct config {
+    char *cluster;     /* "" : asked from the scheduler */
+    char *head_socket; /* of the head, for programs on its machine */
+    char *node_socket; /* where the plugin sends its datagrams */
+    char *head_url;    /* NULL: no TCP; else what nodes and users call */
+    char *head_listen; /* "127.0.0.1:6821"; NULL: unix socket only */
+    bool head_is_local;
+    char *database;
+    char *head_user; /* whom the head role becomes when started as root; "" stays */
+    char *role;      /* "both", "node", "head" */
+    char **admins;   /* user names that see and edit everything, besides root */
+    size_t admin_count;
+    char *scheduler;     /* "slurm", "none" */
+    char **ray_clusters; /* dashboards to watch: "http://host:8265" */
+    size_t ray_cluster_count;
+    struct service_limits limits;
+};
+
+/* `path` NULL: $OOMRETRY_CONFIG, else CONFIG_PATH. */
+int config_load(const char *path, struct config *config, struct oom_error *err);
+void config_free(struct config *config);
+
+#endif
