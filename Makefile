@@ -32,12 +32,14 @@ PKG_LIBS = $(shell pkg-config --libs $(PKGS))
 AGENT_LIBS = $(PKG_LIBS) $(shell pkg-config --libs $(AGENT_PKGS)) -lmunge -lm -lpthread
 
 CORE_SRC := $(wildcard policies/*.c policies/*/*.c)
-AGENT_SRC := $(wildcard db/*.c agent/lib/*.c agent/evidence/*.c agent/sched/*.c agent/head/*.c)
+# plugin/restore.c is shared by the launcher and oomrun.
+AGENT_SRC := $(wildcard db/*.c agent/lib/*.c agent/evidence/*.c agent/sched/*.c agent/head/*.c) \
+	plugin/restore.c
 RUN_SRC := $(wildcard agent/run/*.c)
 NODE_SRC := $(wildcard agent/node/*.c)
 CTL_SRC := $(wildcard agent/ctl/*.c)
 PLUGIN_SRC := $(wildcard plugin/spank_*.c)
-START_SRC := plugin/oomstart.c
+START_SRC := plugin/oomstart.c plugin/restore.c
 PRELOAD_SRC := $(wildcard agent/preload/*.c)
 UNIT_SRC := $(wildcard tests/unit/test_*.c)
 UNIT_HELP := $(filter-out $(UNIT_SRC),$(wildcard tests/unit/*.c))
@@ -99,9 +101,9 @@ $(BUILD)/lib/slurm/spank_oomretry.so: $(PLUGIN_SRC) plugin/spank_oomretry.map $(
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(filter-out -MMD -MP -fPIE,$(STD)) $(WARN) $(CFLAGS) $(LDFLAGS) -fPIC -shared \
 		-fvisibility=hidden -Wl,--version-script=plugin/spank_oomretry.map -o $@ $(PLUGIN_SRC)
-$(BUILD)/libexec/oomretry/oomstart: $(START_SRC)
+$(BUILD)/libexec/oomretry/oomstart: $(START_SRC) plugin/restore.h
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(filter-out -MMD -MP,$(STD)) $(WARN) $(CFLAGS) $(LDFLAGS) -pie -o $@ $<
+	$(CC) $(CPPFLAGS) $(filter-out -MMD -MP,$(STD)) $(WARN) $(CFLAGS) $(LDFLAGS) -pie -o $@ $(START_SRC)
 $(BUILD)/libexec/oomretry/liboomargv.so: $(PRELOAD_SRC)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(filter-out -MMD -MP -fPIE,$(STD)) $(WARN) $(CFLAGS) $(LDFLAGS) -fPIC -shared \
