@@ -34,6 +34,10 @@ const char *oom_policy_name(const struct oom_policy *policy);
 enum oom_family oom_policy_family(const struct oom_policy *policy);
 const json_t *oom_policy_json(const struct oom_policy *policy); /* borrowed: the document */
 
+/* Where it stands when several policies are asked whether they recognise a command: lower first,
+ * the general ones last. Ties go by name. */
+int oom_policy_order(const struct oom_policy *policy);
+
 /* The version under which the store keeps it; 0 for a file. Shown as "relax@3". */
 int oom_policy_version(const struct oom_policy *policy);
 void oom_policy_set_version(struct oom_policy *policy, int version);

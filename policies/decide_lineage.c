@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+
+#include "policies/decide_impl.h"
+
+/* Bytes short vary a little from run to run; only a clear growth means "worse". */
+#define GROWTH 1.10
+
+static bool is_step(const struct oom_step *step, const char *policy, const char *rung)
+{
+    return strcmp(step->rung, rung) == 0 &&
+           (step->policy[0] == '\0' || !policy || strcmp(step->policy, policy) == 0);
+}
+
+int lineage_uses(const struct oom_case *input, const char *policy, const char *rung)
+{
+    int uses = 0;
+
+    for (size_t i = 0; i < input->step_count; i++)
+        if (is_step(&input->steps[i], policy, rung) && !input->steps[i].taken_back)
+            uses++;
+    return uses;
+}
+
+bool lineage_taken_back(const struct oom_case *input, const char *policy, const char *rung)
+{
+    for (size_t i = 0; i < input->step_count; i++)
+        if (is_step(&input->steps[i], policy, rung) && input->steps[i].taken_back)
+            return true;
+    return false;
+}
+
+bool lineage_not_applied(const struct oom_case *input, const char *policy, const char *rung)
+{
+    for (size_t i = 0; i < input->step_count; i++)
+        if (is_step(&input->steps[i], policy, rung) && input->steps[i].not_applied)
+            return true;
+    return false;
+}
+
+const char *lineage_refused(const struct oom_case *input, const char *rung)
+{
+    for (size_t i = 0; input->refused && input->refused[i]; i++)
+        if (strcmp(input->refused[i], rung) == 0)
+            return input->refused_why && input->refused_why[i] ? input->refused_why[i]
+                                                               : "it could not be placed";
+    return NULL;
+}
+
+static bool same_value(const char *a, const char *b)
+{
+    double x, y;
+
+    if (!a || !b)
+        return a == b;
+    if (oom_expr_read_number(a, &x) && oom_expr_read_number(b, &y))
+        return fabs(x - y) < 1e-9 * fmax(1.0, fabs(x));
+    return strcasecmp(a, b) == 0;
+}
+
+/* Nothing is left of these edits when each knob ends where it began. */
+static bool is_nothing(const struct oom_edits *edits)
+{
+    for (size_t i = 0; i < edits->count; i++)
+        if (!same_value(edits->items[i].old_value, edits->items[i].new_value))
+            return false;
+    return true;
+}
+
+/* oom_edits_add folds: the first old value stays, the last new one counts. */
+static int fold(struct oom_edits *into, const struct oom_edits *edits)
+{
+    for (size_t i = 0; i < edits->count; i++) {
+        const struct oom_edit *edit = &edits->items[i];
+        if (oom_edits_add(into, edit->knob, edit->old_value, edit->new_value, NULL) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+bool lineage_is_repeat(const struct oom_case *input, const struct oom_edits *edits)
+{
+    bool repeat = is_nothing(edits);
+
+    for (size_t from = 0; !repeat && from < input->step_count; from++) {
+        struct oom_edits way = {0};
+        bool recorded = true;
+        int rc = 0;
+        for (size_t i = from; rc == 0 && i < input->step_count; i++) {
+            recorded = recorded && input->steps[i].edits.count > 0;
+            rc = fold(&way, &input->steps[i].edits);
+        }
+        if (rc == 0)
+            rc = fold(&way, edits);
+        /* Steps that are known only by name say nothing about settings. */
+        repeat = rc == 0 && recorded && is_nothing(&way);
+        oom_edits_free(&way);
+    }
+    return repeat;
+}
+
+double lineage_between(const struct oom_case *input, const char *knob, double now, double wanted)
+{
+    for (size_t i = 0; i < input->step_count; i++) {
+        const struct oom_edits *edits = &input->steps[i].edits;
+        double before, after;
+        if (input->steps[i].taken_back || input->steps[i].not_applied)
+            continue;
+        for (size_t j = 0; j < edits->count; j++) {
+            const struct oom_edit *edit = &edits->items[j];
+            if (strcmp(edit->knob, knob) != 0 || !edit->old_value || !edit->new_value ||
+                !oom_expr_read_number(edit->old_value, &before) ||
+                !oom_expr_read_number(edit->new_value, &after))
+                continue;
+            bool down_again = wanted < now && after > before && wanted <= before && before < now;
+            bool up_again = wanted > now && after < before && wanted >= before && before > now;
+            if (down_again || up_again)
+                wanted = (before + now) / 2;
+        }
+    }
+    return wanted;
+}
+
+int lineage_undo(const struct oom_step *step, struct oom_edits *out)
+{
+    for (size_t i = 0; i < step->edits.count; i++) {
+        const struct oom_edit *edit = &step->edits.items[i];
+        if (oom_edits_add(out, edit->knob, edit->new_value, edit->old_value, NULL) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+const struct rung *lineage_rung(const struct oom_step *step,
+                                const struct oom_policy *const *policies, size_t policy_count)
+{
+    for (size_t i = 0; i < policy_count; i++) {
+        if (step->policy[0] && strcmp(policies[i]->name, step->policy) != 0)
+            continue;
+        const struct rung *rung = policy_rung(policies[i], step->rung);
+        if (rung)
+            return rung;
+    }
+    return NULL;
+}
+
+/* How far into a step of training a phase lies: failing later than before is progress. */
+static int progress(enum oom_phase phase)
+{
+    switch (phase) {
+    case OOM_PHASE_INIT:
+        return 1;
+    case OOM_PHASE_DATA:
+        return 2;
+    case OOM_PHASE_GENERATION:
+        return 3;
+    case OOM_PHASE_LOG_PROBS:
+        return 4;
+    case OOM_PHASE_FORWARD:
+        return 5;
+    case OOM_PHASE_BACKWARD:
+        return 6;
+    case OOM_PHASE_COLLECTIVE:
+        return 7;
+    case OOM_PHASE_OPTIMIZER:
+        return 8;
+    case OOM_PHASE_WEIGHT_SYNC:
+        return 9;
+    case OOM_PHASE_EVAL:
+    case OOM_PHASE_CHECKPOINT:
+        return 10;
+    case OOM_PHASE_UNKNOWN:
+        break;
+    }
+    return 0;
+}
+
+static bool grew(const struct oom_step *step, const struct oom_incident *incident)
+{
+    int64_t after = oom_numbers_short_bytes(&incident->numbers);
+
+    if (step->domain != incident->domain || progress(incident->phase) > progress(step->phase))
+        return false;
+    if (after == OOM_UNSTATED)
+        after = step->short_after_bytes;
+    return step->short_before_bytes > 0 && after > 0 &&
+           (double)after > GROWTH * (double)step->short_before_bytes;
+}
+
+int lineage_worse_step(const struct oom_case *input, const struct oom_policy *const *policies,
+                       size_t policy_count, bool *moved)
+{
+    *moved = false;
+    if (input->step_count == 0)
+        return -1;
+    const struct oom_step *last = &input->steps[input->step_count - 1];
+    if (!last->taken_back && !last->not_applied && last->edits.count > 0 &&
+        grew(last, input->incident))
+        return (int)input->step_count - 1;
+    for (size_t i = input->step_count; i-- > 0;) {
+        const struct oom_step *step = &input->steps[i];
+        const struct rung *rung = lineage_rung(step, policies, policy_count);
+        if (!step->taken_back && !step->not_applied && rung && step->edits.count > 0 &&
+            rung->moves_to != OOM_DOMAIN_NONE && rung->moves_to == input->incident->domain &&
+            step->domain != input->incident->domain) {
+            *moved = true;
+            return (int)i;
+        }
+    }
+    return -1;
+}
