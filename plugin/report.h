@@ -15,7 +15,7 @@
  *     het_job      het_offset       only for a component of a heterogeneous job
  *     restart      how often the job was requeued, 0 at first
  *     uid  gid     the owner
- *     node         Slurm's name of this node
+ *     node         Slurm's name of this node; Slurm does not tell it yet at batch_start
  *     opted        1 when the job is opted in, else 0
  *     time         seconds since the epoch
  *   event=batch_start                a batch script is about to start under the supervisor
