@@ -130,7 +130,7 @@ unit: $(UNIT_BIN) $(BUILD)/share/oomretry
 test: deps
 	$(MAKE) all
 	$(MAKE) unit
-	$(PYTHON) -m pytest -q -p no:cacheprovider tests
+	OOMRETRY_BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q -p no:cacheprovider tests
 
 demo: deps
 	$(MAKE) all
