@@ -75,6 +75,17 @@ int oom_script_apply(const struct oom_script *script, const struct oom_policy *p
                      const struct oom_edits *edits, struct oom_rewrite *out,
                      struct oom_error *err);
 
+/* Paths of files that the script redirects or tees the training commands' output to, as far as
+ * they are known without running it. NULL-terminated, for oom_script_log_paths_free; NULL: none. */
+char **oom_script_log_paths(const struct oom_script *script);
+void oom_script_log_paths_free(char **paths);
+
+/* True when the script's exit status does not tell how the training command ended: that command
+ * stands in a pipe without pipefail (`… | tee log`), or in the background without a `wait` that
+ * returns its status, and nothing after it decides. A script that handles the failure by itself
+ * (`cmd || fallback`, `if ! cmd`) does not mask it: it goes on on purpose. */
+bool oom_script_masks_status(const struct oom_script *script);
+
 /* Did the change arrive? Compares the argv of a process with the edits under the family's rules.
  * 1 all arrived, 0 one did not (err says which), -1 not this framework's command. */
 int oom_argv_verify(const struct oom_policy *policy, const char *const *argv,

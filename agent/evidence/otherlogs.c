@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/evidence/otherlogs.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MAX_FILES = 64, MAX_DEPTH = 4, MAX_ENTRIES = 20000, MAX_FILE_BYTES = 64 * 1024 * 1024 };
+
+struct search {
+    struct oom_classifier *classifier;
+    int64_t since_ms;
+    int files;
+    int entries;
+    struct {
+        dev_t device;
+        ino_t inode;
+    } seen[MAX_FILES + 4];
+    int seen_count;
+};
+
+static bool was_seen(struct search *search, const struct stat *st)
+{
+    for (int i = 0; i < search->seen_count; i++)
+        if (search->seen[i].device == st->st_dev && search->seen[i].inode == st->st_ino)
+            return true;
+    if (search->seen_count < (int)(sizeof(search->seen) / sizeof(search->seen[0]))) {
+        search->seen[search->seen_count].device = st->st_dev;
+        search->seen[search->seen_count++].inode = st->st_ino;
+    }
+    return false;
+}
+
+static bool fresh(const struct search *search, const struct stat *st)
+{
+    int64_t changed_ms = (int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000;
+
+    /* Coarse clocks of file systems: a few milliseconds either way. */
+    return S_ISREG(st->st_mode) && st->st_size > 0 && st->st_uid == geteuid() &&
+           changed_ms >= search->since_ms - 20;
+}
+
+static void feed_fd(struct search *search, int fd, const char *name, off_t size)
+{
+    char buffer[64 * 1024];
+    off_t at = size > MAX_FILE_BYTES ? size - MAX_FILE_BYTES : 0;
+    int stream = oom_classifier_open(search->classifier, name, 1);
+
+    while (stream >= 0) {
+        ssize_t n = pread(fd, buffer, sizeof(buffer), at);
+        if (n <= 0)
+            break;
+        oom_classifier_feed(search->classifier, stream, buffer, (size_t)n);
+        at += n;
+    }
+    search->files++;
+}
+
+static void feed_at(struct search *search, int directory, const char *name, const char *shown)
+{
+    struct stat st;
+    int fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+
+    if (fd < 0)
+        return;
+    if (search->files < MAX_FILES && fstat(fd, &st) == 0 && fresh(search, &st) &&
+        !was_seen(search, &st))
+        feed_fd(search, fd, shown, st.st_size);
+    close(fd);
+}
+
+static bool named_like_a_log(const char *name)
+{
+    static const char *const endings[] = {".log", ".out", ".err", ".stdout", ".stderr", ".txt"};
+    size_t length = strlen(name);
+
+    for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
+        size_t n = strlen(endings[i]);
+        if (length > n && strcmp(name + length - n, endings[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void walk(struct search *search, int parent, const char *name, const char *shown, int depth)
+{
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
+
+    if (!directory) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    for (struct dirent *entry; (entry = readdir(directory));) {
+        char path[4096];
+        if (++search->entries > MAX_ENTRIES || search->files >= MAX_FILES)
+            break;
+        if (entry->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof(path), "%s/%s", shown, entry->d_name);
+        if (entry->d_type == DT_DIR && depth > 0)
+            walk(search, dirfd(directory), entry->d_name, path, depth - 1);
+        else if (entry->d_type == DT_REG && named_like_a_log(entry->d_name))
+            feed_at(search, dirfd(directory), entry->d_name, path);
+    }
+    closedir(directory);
+}
+
+/* torchrun's own directory of per-rank logs is /tmp/torchelastic_XXXXXXXX. */
+static void walk_matching(struct search *search, const char *parent, const char *prefix)
+{
+    DIR *directory = opendir(parent);
+
+    if (!directory)
+        return;
+    for (struct dirent *entry; (entry = readdir(directory));) {
+        char path[4096];
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0)
+            continue;
+        snprintf(path, sizeof(path), "%s/%s", parent, entry->d_name);
+        walk(search, dirfd(directory), entry->d_name, path, MAX_DEPTH);
+    }
+    closedir(directory);
+}
+
+/* What is already read as the job's own output. */
+static void skip_own_output(struct search *search)
+{
+    struct stat st;
+
+    for (int fd = 1; fd <= 2; fd++)
+        if (fstat(fd, &st) == 0)
+            was_seen(search, &st);
+}
+
+int otherlogs_feed(struct oom_classifier *classifier, const struct oom_script *script,
+                   int64_t since_ms)
+{
+    struct search search = {.classifier = classifier, .since_ms = since_ms};
+    const char *tmp = getenv("TMPDIR");
+    char **paths = script ? oom_script_log_paths(script) : NULL;
+
+    skip_own_output(&search);
+    for (int i = 0; paths && paths[i]; i++)
+        feed_at(&search, AT_FDCWD, paths[i], paths[i]);
+    oom_script_log_paths_free(paths);
+    walk(&search, AT_FDCWD, ".", ".", MAX_DEPTH);
+    walk_matching(&search, tmp && *tmp ? tmp : "/tmp", "torchelastic_");
+    walk(&search, AT_FDCWD, "/tmp/ray/session_latest/logs", "/tmp/ray/session_latest/logs", 1);
+    return search.files;
+}

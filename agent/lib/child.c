@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/lib/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "db/db.h"
+
+enum { MAX_OUTPUT_BYTES = 1024 * 1024 };
+
+struct sink {
+    int fd;
+    char *bytes;
+    size_t length;
+};
+
+void child_result_free(struct child_result *result)
+{
+    free(result->out);
+    free(result->errors);
+    result->out = result->errors = NULL;
+}
+
+static void exec_child(const char *const *argv, int out, int errors)
+{
+    sigset_t none;
+
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGPIPE, SIG_DFL);
+    int null = open("/dev/null", O_RDONLY);
+    if (null < 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(errors, 2) < 0)
+        _exit(127);
+    execvp(argv[0], (char *const *)argv);
+    dprintf(2, "cannot execute %s: %s\n", argv[0], strerror(errno));
+    _exit(127);
+}
+
+/* Reads what is there; what is over the bound is read and dropped. False at the end. */
+static bool drain(struct sink *sink)
+{
+    char buffer[16384];
+    ssize_t n = read(sink->fd, buffer, sizeof(buffer));
+
+    if (n < 0)
+        return errno == EINTR || errno == EAGAIN;
+    if (n == 0)
+        return false;
+    size_t room = MAX_OUTPUT_BYTES - sink->length;
+    size_t take = (size_t)n < room ? (size_t)n : room;
+    char *grown = realloc(sink->bytes, sink->length + take + 1);
+    if (!grown)
+        return false;
+    memcpy(grown + sink->length, buffer, take);
+    sink->bytes = grown;
+    sink->length += take;
+    grown[sink->length] = '\0';
+    return true;
+}
+
+/* False when the time ran out before both ends were closed. */
+static bool collect(struct sink sinks[2], int64_t deadline_ms)
+{
+    while (sinks[0].fd >= 0 || sinks[1].fd >= 0) {
+        struct pollfd fds[2] = {{sinks[0].fd, POLLIN, 0}, {sinks[1].fd, POLLIN, 0}};
+        int64_t left = deadline_ms - db_now_ms();
+
+        if (left <= 0)
+            return false;
+        if (poll(fds, 2, (int)left) < 0 && errno != EINTR)
+            return false;
+        for (int i = 0; i < 2; i++) {
+            if (sinks[i].fd >= 0 && fds[i].revents && !drain(&sinks[i])) {
+                close(sinks[i].fd);
+                sinks[i].fd = -1;
+            }
+        }
+    }
+    return true;
+}
+
+int child_run(const char *const *argv, int timeout_ms, struct child_result *result,
+              struct oom_error *err)
+{
+    int out[2] = {-1, -1}, errors[2] = {-1, -1};
+    struct sink sinks[2] = {{-1, NULL, 0}, {-1, NULL, 0}};
+
+    *result = (struct child_result){0};
+    if (pipe2(out, O_CLOEXEC) < 0 || pipe2(errors, O_CLOEXEC) < 0) {
+        oom_errorf(err, "cannot make a pipe: %s", strerror(errno));
+        goto fail;
+    }
+    pid_t pid = fork();
+    if (pid < 0) {
+        oom_errorf(err, "cannot fork: %s", strerror(errno));
+        goto fail;
+    }
+    if (pid == 0)
+        exec_child(argv, out[1], errors[1]);
+    close(out[1]);
+    close(errors[1]);
+    sinks[0].fd = out[0];
+    sinks[1].fd = errors[0];
+    bool in_time = collect(sinks, db_now_ms() + timeout_ms);
+    if (!in_time)
+        kill(pid, SIGKILL);
+    while (waitpid(pid, &result->status, 0) < 0 && errno == EINTR)
+        ;
+    for (int i = 0; i < 2; i++)
+        if (sinks[i].fd >= 0)
+            close(sinks[i].fd);
+    result->out = sinks[0].bytes ? sinks[0].bytes : calloc(1, 1);
+    result->out_length = sinks[0].length;
+    result->errors = sinks[1].bytes ? sinks[1].bytes : calloc(1, 1);
+    if (in_time && result->out && result->errors)
+        return 0;
+    child_result_free(result);
+    return oom_errorf(err, "%s did not end within %d ms", argv[0], timeout_ms);
+fail:
+    for (int i = 0; i < 2; i++) {
+        if (out[i] >= 0)
+            close(out[i]);
+        if (errors[i] >= 0)
+            close(errors[i]);
+    }
+    return -1;
+}
+
+int child_expect(const char *const *argv, int timeout_ms, char **out, struct oom_error *err)
+{
+    struct child_result result;
+
+    if (child_run(argv, timeout_ms, &result, err) < 0)
+        return -1;
+    bool fine = WIFEXITED(result.status) && WEXITSTATUS(result.status) == 0;
+    if (!fine) {
+        char *words = *result.errors ? result.errors : result.out;
+        words[strcspn(words, "\n")] = '\0';
+        if (WIFSIGNALED(result.status))
+            oom_errorf(err, "%s was ended by signal %d", argv[0], WTERMSIG(result.status));
+        else
+            oom_errorf(err, "%s %s: %s", argv[0], argv[1] ? argv[1] : "",
+                       *words ? words : "failed without a word");
+    } else if (out) {
+        *out = result.out;
+        result.out = NULL;
+    }
+    child_result_free(&result);
+    return fine ? 0 : -1;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Runs another program: argument vector, no shell, standard input from /dev/null, a time limit,
+ * bounded output. */
+#ifndef AGENT_LIB_CHILD_H
+#define AGENT_LIB_CHILD_H
+
+#include <stddef.h>
+
+#include "oomretry/error.h"
+
+struct child_result {
+    int status;   /* of wait(2) */
+    char *out;    /* standard output, NUL-terminated, at most 1 MiB */
+    char *errors; /* standard error likewise */
+    size_t out_length;
+};
+
+/* Runs argv[0] (looked up in PATH) with the caller's environment. 0 when it ran to its end within
+ * the time, whatever its status; -1 and err otherwise (then it has been killed). */
+int child_run(const char *const *argv, int timeout_ms, struct child_result *result,
+              struct oom_error *err);
+void child_result_free(struct child_result *result);
+
+/* child_run, and an exit status other than 0 is an error that quotes the program's own words. The
+ * output is returned in *out when out is not NULL. */
+int child_expect(const char *const *argv, int timeout_ms, char **out, struct oom_error *err);
+
+#endif

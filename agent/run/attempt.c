@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One attempt: start the command, wait for it, pass signals on, keep an eye on the log and on the
+ * arguments that the training program was given. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/evidence/cgroup.h"
+#include "agent/run/run.h"
+#include "db/db.h"
+
+enum { LOOK_FIRST_MS = 25, LOOK_SLOW_MS = 1000, LOOK_FAST_FOR_MS = 5000 };
+
+struct watch {
+    struct run *run;
+    struct attempt *attempt;
+    pid_t pid;
+    bool ended;
+    int signal_fd;
+    struct event *signals, *timer;
+    int64_t quiet_since_ms; /* the log has said nothing new since; 0: it speaks */
+};
+
+/* Slurm sends TERM and CONT of a cancellation to every process by itself; what --batch and
+ * --signal=B: send reaches only this one. Seen on 22.05. A terminal sends to the whole group. */
+static bool must_forward(const struct run *run, const struct signalfd_siginfo *info)
+{
+    if (info->ssi_code == SI_KERNEL)
+        return false;
+    if (run->options.in_job && (info->ssi_signo == SIGTERM || info->ssi_signo == SIGCONT))
+        return false;
+    return true;
+}
+
+static void reap(struct watch *watch)
+{
+    int status;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (pid != watch->pid)
+            continue; /* an orphan that came to us */
+        watch->attempt->wait_status = status;
+        watch->attempt->ended_ms = db_now_ms();
+        watch->ended = true;
+        event_base_loopbreak(watch->run->base);
+    }
+}
+
+static void on_signal(evutil_socket_t fd, short what, void *arg)
+{
+    struct watch *watch = arg;
+    struct signalfd_siginfo info;
+
+    (void)what;
+    while (read(fd, &info, sizeof(info)) == sizeof(info)) {
+        if (info.ssi_signo == SIGCHLD) {
+            reap(watch);
+            continue;
+        }
+        if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT || info.ssi_signo == SIGHUP ||
+            info.ssi_signo == SIGQUIT)
+            watch->attempt->ended_by_signal = (int)info.ssi_signo;
+        if (must_forward(watch->run, &info) && !watch->ended)
+            kill(watch->pid, (int)info.ssi_signo);
+    }
+}
+
+/* One rank has run out and the others wait for it: nothing new in the log for the grace period,
+ * and the verdict stands. */
+static void look_for_hang(struct watch *watch, int64_t fresh_bytes)
+{
+    struct run *run = watch->run;
+    int64_t now = db_now_ms();
+    struct oom_incident incident;
+
+    if (fresh_bytes > 0 || watch->quiet_since_ms == 0) {
+        watch->quiet_since_ms = now;
+        return;
+    }
+    if (run->options.grace_s <= 0 || watch->attempt->ended_by_grace ||
+        now - watch->quiet_since_ms < (int64_t)run->options.grace_s * 1000)
+        return;
+    watch->quiet_since_ms = now; /* the next look is a grace period away */
+    oom_incident_init(&incident);
+    if (oom_classifier_verdict(run->classifier, NULL, &incident, NULL) == 0 && incident.oom &&
+        incident.confidence >= 0.8) {
+        say("%s; the log has been silent for %d s since, so the attempt is ended now",
+            incident.summary, run->options.grace_s);
+        watch->attempt->ended_by_grace = true;
+        kill(watch->pid, SIGTERM);
+        leftovers_end(5000);
+    }
+    oom_incident_free(&incident);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+    struct watch *watch = arg;
+    int64_t age_ms = db_now_ms() - watch->attempt->started_ms;
+    /* The training program starts soon, or is short-lived: look often at first. */
+    int64_t wait_ms = age_ms < LOOK_FAST_FOR_MS ? LOOK_FIRST_MS : LOOK_SLOW_MS;
+    struct timeval next = {wait_ms / 1000, (wait_ms % 1000) * 1000};
+
+    (void)fd;
+    (void)what;
+    look_for_hang(watch, output_poll(watch->run->output));
+    if (watch->run->proof_policy && watch->attempt->applied < 0)
+        proof_look(watch->run, watch->attempt);
+    reap(watch);
+    if (!watch->ended)
+        event_add(watch->timer, &next);
+}
+
+static void child(const struct run *run, const sigset_t *mask)
+{
+    const struct launch *launch = &run->launch;
+    char number[24];
+
+    signal(SIGPIPE, SIG_DFL);
+    sigprocmask(SIG_SETMASK, mask, NULL);
+    output_child(run->output);
+    if (launch->preload_file) {
+        setenv("OOMRETRY_ARGV_FILE", launch->preload_file, 1);
+        preload_environment();
+    }
+    snprintf(number, sizeof(number), "%lld", (long long)run->attempt_number);
+    setenv("OOMRETRY_ATTEMPT", number, 1);
+    execvp(launch->run_argv[0], launch->run_argv);
+    int code = errno == ENOENT ? 127 : 126;
+    dprintf(2, "oomrun: cannot execute %s: %s\n", launch->run_argv[0], strerror(errno));
+    _exit(code);
+}
+
+static int start(struct watch *watch, struct oom_error *err)
+{
+    struct timeval first = {0, LOOK_FIRST_MS * 1000};
+    sigset_t all, before;
+
+    sigfillset(&all);
+    /* Faults are this program's own; the rest is for the command. */
+    static const int own[] = {SIGSEGV, SIGBUS,  SIGFPE,  SIGILL,  SIGABRT,
+                              SIGTRAP, SIGPIPE, SIGTTIN, SIGTTOU, SIGTSTP};
+    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+        sigdelset(&all, own[i]);
+    sigprocmask(SIG_BLOCK, &all, &before);
+    watch->signal_fd = signalfd(-1, &all, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (watch->signal_fd < 0)
+        return oom_errorf(err, "cannot watch signals: %s", strerror(errno));
+    watch->signals =
+        event_new(watch->run->base, watch->signal_fd, EV_READ | EV_PERSIST, on_signal, watch);
+    watch->timer = evtimer_new(watch->run->base, on_timer, watch);
+    if (!watch->signals || !watch->timer || event_add(watch->signals, NULL) < 0 ||
+        event_add(watch->timer, &first) < 0)
+        return oom_errorf(err, "cannot set up the event loop");
+    watch->pid = fork();
+    if (watch->pid < 0)
+        return oom_errorf(err, "cannot fork: %s", strerror(errno));
+    if (watch->pid == 0)
+        child(watch->run, &watch->run->signal_mask);
+    output_parent(watch->run->output);
+    return 0;
+}
+
+static void stop(struct watch *watch)
+{
+    if (watch->signals)
+        event_free(watch->signals);
+    if (watch->timer)
+        event_free(watch->timer);
+    if (watch->signal_fd >= 0)
+        close(watch->signal_fd);
+}
+
+int attempt_run(struct run *run, struct attempt *attempt, struct oom_error *err)
+{
+    struct watch watch = {.run = run, .attempt = attempt, .signal_fd = -1};
+    struct cgroup_counters before, after;
+
+    attempt->applied = -1;
+    attempt->started_ms = db_now_ms();
+    run->attempt_number = attempt->number;
+    cgroup_read_own(&before);
+    int rc = start(&watch, err);
+    /* A signal that came between two attempts is still pending and is read first. */
+    while (rc == 0 && !watch.ended)
+        event_base_loop(run->base, EVLOOP_ONCE);
+    if (rc == 0)
+        output_end(run->output);
+    stop(&watch);
+    if (rc < 0)
+        return -1;
+    cgroup_read_own(&after);
+    oom_exit_init(&attempt->exit);
+    attempt->exit.exit_code =
+        WIFEXITED(attempt->wait_status) ? WEXITSTATUS(attempt->wait_status) : -1;
+    attempt->exit.signal = WIFSIGNALED(attempt->wait_status) ? WTERMSIG(attempt->wait_status) : 0;
+    if (before.oom_kills >= 0 && after.oom_kills >= before.oom_kills)
+        attempt->exit.cgroup_oom_kills = after.oom_kills - before.oom_kills;
+    attempt->exit.cgroup_peak_bytes = after.peak_bytes;
+    attempt->exit.cgroup_limit_bytes = after.limit_bytes;
+    return 0;
+}

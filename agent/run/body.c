@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/run/body.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/head/service.h"
+
+/* Those that Slurm gave us on this node, times the nodes. */
+static int64_t gpus(void)
+{
+    const char *on_node = getenv("SLURM_GPUS_ON_NODE"), *nodes = getenv("SLURM_JOB_NUM_NODES");
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    int64_t count = 0;
+
+    if (on_node)
+        return atoll(on_node) * (nodes && atoll(nodes) > 0 ? atoll(nodes) : 1);
+    for (const char *p = visible; p && *p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL)
+        count++;
+    return count;
+}
+
+static json_t *options_of(const struct run *run)
+{
+    const struct run_options *o = &run->options;
+    json_t *options = json_pack("{s:s, s:s, s:s, s:b}", "policy", o->policy, "mode", o->mode,
+                                "allow", o->allow, "dry_run", o->dry_run);
+
+    if (o->max_retries >= 0)
+        json_object_set_new(options, "max_retries", json_integer(o->max_retries));
+    return options;
+}
+
+json_t *body_begin(const struct run *run, const struct attempt *attempt)
+{
+    char node[256] = "";
+
+    gethostname(node, sizeof(node) - 1);
+    const char *slurm_node = getenv("SLURMD_NODENAME");
+    json_t *body = json_pack("{s:s, s:s, s:s, s:i, s:s, s:s, s:s, s:I, s:o}", "scheduler",
+                             run->sched ? run->sched->name : "none", "cluster", run->cluster, "job",
+                             run->job, "restart", run->restart, "name", run->options.name, "token",
+                             run->token, "node", slurm_node ? slurm_node : node, "gpus",
+                             (json_int_t)gpus(), "options", options_of(run));
+
+    if (attempt->known)
+        json_object_set_new(body, "lineage", json_integer(attempt->lineage));
+    return body;
+}
+
+static json_t *exit_json(const struct attempt *attempt)
+{
+    const struct oom_exit *e = &attempt->exit;
+
+    return json_pack(
+        "{s:i, s:i, s:s, s:I, s:I, s:I, s:b}", "exit_code", e->exit_code, "signal", e->signal,
+        "state", e->state, "cgroup_oom_kills", (json_int_t)e->cgroup_oom_kills, "cgroup_peak_bytes",
+        (json_int_t)e->cgroup_peak_bytes, "cgroup_limit_bytes", (json_int_t)e->cgroup_limit_bytes,
+        "ended_by_grace", (int)attempt->ended_by_grace);
+}
+
+json_t *body_end(const struct run *run, const struct attempt *attempt,
+                 const struct oom_incident *incident, const struct oom_values *values,
+                 const json_t *refused, const char *framework, const char *reason)
+{
+    json_t *body = json_pack("{s:I, s:I, s:o, s:b, s:s}", "lineage", (json_int_t)attempt->lineage,
+                             "attempt", (json_int_t)attempt->number, "exit", exit_json(attempt),
+                             "completed", (int)attempt->exit.finished, "framework", framework);
+
+    if (!body)
+        return NULL;
+    if (attempt->ended_by_signal && !attempt->exit.finished)
+        json_object_set_new(body, "ended_by", json_string("signal"));
+    if (reason)
+        json_object_set_new(body, "reason", json_string(reason));
+    if (values)
+        json_object_set_new(body, "values", oom_values_to_json(values));
+    if (refused)
+        json_object_set_new(body, "refused", json_deep_copy(refused));
+    if (incident) {
+        json_object_set_new(body, "incident", oom_incident_to_json(incident));
+        json_object_set_new(body, "windows", oom_classifier_windows(run->classifier));
+        json_object_set_new(body, "explain", oom_classifier_explain(run->classifier));
+    }
+    return body;
+}
+
+void body_overlay(struct oom_values *values, const struct oom_edits *edits)
+{
+    for (size_t i = 0; i < edits->count; i++) {
+        const struct oom_edit *edit = &edits->items[i];
+        oom_values_set(values, edit->knob, edit->new_value, OOM_SOURCE_SCRIPT, edit->where);
+    }
+}
+
+void body_facts(const struct run *run, const struct attempt *attempt, struct oom_values *values)
+{
+    char number[32];
+
+    oom_values_set(values, "scheduler", run->sched ? run->sched->name : "none",
+                   OOM_SOURCE_SCHEDULER, NULL);
+    snprintf(number, sizeof(number), "%lld",
+             (long long)(attempt->ended_ms - attempt->started_ms) / 1000);
+    oom_values_set(values, "attempt.seconds", number, OOM_SOURCE_SCHEDULER, NULL);
+    if (attempt->exit.cgroup_oom_kills >= 0) {
+        snprintf(number, sizeof(number), "%lld", (long long)attempt->exit.cgroup_oom_kills);
+        oom_values_set(values, "attempt.oom_kills", number, OOM_SOURCE_SCHEDULER, NULL);
+    }
+}
+
+int body_max_attempts(const struct run *run)
+{
+    int retries = run->options.max_retries >= 0 ? run->options.max_retries
+                                                : service_default_limits.default_retries;
+
+    return retries + 1;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/run/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int file_read(const char *path, size_t limit, char **bytes, size_t *length, struct oom_error *err)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+    *bytes = NULL;
+    *length = 0;
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        oom_errorf(err, "cannot read %s: %s", path, strerror(errno));
+        goto fail;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        oom_errorf(err, "cannot read %s: not a regular file", path);
+        goto fail;
+    }
+    *bytes = malloc(limit + 1);
+    if (!*bytes) {
+        oom_errorf(err, "out of memory");
+        goto fail;
+    }
+    while (*length < limit) {
+        ssize_t n = read(fd, *bytes + *length, limit - *length);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) {
+            oom_errorf(err, "cannot read %s: %s", path, strerror(errno));
+            goto fail;
+        }
+        if (n == 0)
+            break;
+        *length += (size_t)n;
+    }
+    (*bytes)[*length] = '\0';
+    char *fitted = realloc(*bytes, *length + 1);
+    if (fitted)
+        *bytes = fitted;
+    close(fd);
+    return st.st_size > (off_t)limit;
+fail:
+    if (fd >= 0)
+        close(fd);
+    free(*bytes);
+    *bytes = NULL;
+    return -1;
+}
+
+static int write_all(int fd, const char *bytes, size_t length)
+{
+    while (length) {
+        ssize_t n = write(fd, bytes, length);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return -1;
+        bytes += n;
+        length -= (size_t)n;
+    }
+    return 0;
+}
+
+int file_write_temporary(char *path, const char *bytes, size_t length, mode_t mode,
+                         struct oom_error *err)
+{
+    int fd = mkostemp(path, O_CLOEXEC);
+
+    if (fd < 0)
+        return oom_errorf(err, "cannot make %s: %s", path, strerror(errno));
+    int rc = write_all(fd, bytes, length);
+    if (rc == 0)
+        rc = fchmod(fd, mode);
+    if (rc < 0) {
+        oom_errorf(err, "cannot write %s: %s", path, strerror(errno));
+        unlink(path);
+    }
+    close(fd);
+    return rc;
+}
+
+int file_overwrite(const char *path, const char *bytes, size_t length, struct oom_error *err)
+{
+    int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOFOLLOW);
+
+    if (fd < 0)
+        return oom_errorf(err, "cannot write %s: %s", path, strerror(errno));
+    int rc = write_all(fd, bytes, length);
+    if (rc < 0)
+        oom_errorf(err, "cannot write %s: %s", path, strerror(errno));
+    close(fd);
+    return rc;
+}
+
+int file_replace(const char *path, const char *bytes, size_t length, mode_t mode,
+                 struct oom_error *err)
+{
+    char temporary[4096];
+
+    int n = snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
+    if (n < 0 || (size_t)n >= sizeof(temporary))
+        return oom_errorf(err, "the path %s is too long", path);
+    if (file_write_temporary(temporary, bytes, length, mode, err) < 0)
+        return -1;
+    if (rename(temporary, path) == 0)
+        return 0;
+    oom_errorf(err, "cannot rename to %s: %s", path, strerror(errno));
+    unlink(temporary);
+    return -1;
+}

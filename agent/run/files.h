@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reading and writing whole small files of the user. */
+#ifndef AGENT_RUN_FILES_H
+#define AGENT_RUN_FILES_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "oomretry/policy.h"
+#include "oomretry/values.h"
+
+/* Reads a regular file, at most `limit` bytes, NUL-terminated. 0: all of it, 1: it goes on, -1. */
+int file_read(const char *path, size_t limit, char **bytes, size_t *length, struct oom_error *err);
+
+/* `path` ends in XXXXXX and gets its final name. */
+int file_write_temporary(char *path, const char *bytes, size_t length, mode_t mode,
+                         struct oom_error *err);
+
+/* New content in the same inode (the directory may not be writable). */
+int file_overwrite(const char *path, const char *bytes, size_t length, struct oom_error *err);
+
+/* By a temporary file and rename. */
+int file_replace(const char *path, const char *bytes, size_t length, mode_t mode,
+                 struct oom_error *err);
+
+/* The instructions that agent/preload reads; *path is a new file, to be unlinked and freed. */
+int preload_write(const struct oom_policy *policy, const struct oom_edits *edits, char **path,
+                  struct oom_error *err);
+
+#endif

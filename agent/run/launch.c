@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is run: the user's own command or script, or a copy of it in which the edits hold. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/lib/textdiff.h"
+#include "agent/run/files.h"
+#include "agent/run/run.h"
+#include "plugin/restore.h"
+
+extern char **environ;
+
+enum { MAX_SCRIPT_BYTES = 8 * 1024 * 1024, MAX_SIDE_BYTES = 4 * 1024 * 1024 };
+
+static bool is_shell(const char *program)
+{
+    const char *name = strrchr(program, '/');
+
+    name = name ? name + 1 : program;
+    return strcmp(name, "bash") == 0 || strcmp(name, "sh") == 0 || strcmp(name, "dash") == 0;
+}
+
+/* A file whose first line names a shell. */
+static bool is_shell_script(const char *path)
+{
+    char *bytes = NULL;
+    size_t length = 0;
+    bool shell = false;
+
+    if (access(path, X_OK) == 0 && file_read(path, 256, &bytes, &length, NULL) >= 0 && length > 2 &&
+        bytes[0] == '#' && bytes[1] == '!') {
+        bytes[strcspn(bytes, "\n")] = '\0';
+        shell = strstr(bytes, "bash") || strstr(bytes, "/sh") || strstr(bytes, "dash");
+    }
+    free(bytes);
+    return shell;
+}
+
+/* `bash [-x ...] script args`, `./script args`; -1: neither. Options of bash that take a word of
+ * their own (-o, -O, --rcfile) are few enough to know. */
+static int find_script(char **argv)
+{
+    if (!is_shell(argv[0]))
+        return strchr(argv[0], '/') && is_shell_script(argv[0]) ? 0 : -1;
+    for (int i = 1; argv[i]; i++) {
+        if (strcmp(argv[i], "-c") == 0 || strcmp(argv[i], "-s") == 0)
+            return -1;
+        if (argv[i][0] == '-' && argv[i][1] != '-' && strchr(argv[i], 'c'))
+            return -1;
+        if (argv[i][0] != '-' && argv[i][0] != '+')
+            return i;
+        if ((strcmp(argv[i], "-o") == 0 || strcmp(argv[i], "-O") == 0 ||
+             strcmp(argv[i], "--rcfile") == 0) &&
+            argv[i + 1])
+            i++;
+    }
+    return -1;
+}
+
+int launch_open(struct launch *launch, char **argv, bool in_job, struct oom_error *err)
+{
+    memset(launch, 0, sizeof(*launch));
+    launch->argv = argv;
+    launch->script_index = in_job ? 0 : find_script(argv);
+    launch->rewrite_in_place = in_job;
+    launch->run_argv = argv;
+    if (launch->script_index < 0)
+        return 0;
+    launch->script_path = argv[launch->script_index];
+    if (in_job) {
+        /* From here on the file is what the user submitted, and is executed as Slurm would. */
+        if (restore_script(launch->script_path) < 0)
+            return oom_errorf(err, "cannot restore %s: %s", launch->script_path, strerror(errno));
+    }
+    if (file_read(launch->script_path, MAX_SCRIPT_BYTES, &launch->script_bytes,
+                  &launch->script_length, err) < 0) {
+        /* bash will say what is wrong with it */
+        launch->script_index = -1;
+        launch->script_path = NULL;
+    }
+    return 0;
+}
+
+static int read_side(void *arg, const char *path, char **bytes, size_t *length)
+{
+    (void)arg;
+    return file_read(path, MAX_SIDE_BYTES, bytes, length, NULL) > 0 ? -1 : *bytes ? 0 : -1;
+}
+
+struct oom_script *launch_parse(const struct launch *launch, struct oom_error *err)
+{
+    struct oom_script_source source = {
+        .name = "script",
+        .environ_list = (const char *const *)environ,
+        .read_side = read_side,
+    };
+
+    if (launch->script_index < 0)
+        return oom_script_from_argv((const char *const *)launch->argv, &source, err);
+    source.bytes = launch->script_bytes;
+    source.length = launch->script_length;
+    source.args = (const char *const *)&launch->argv[launch->script_index + 1];
+    return oom_script_parse(&source, err);
+}
+
+static void remove_copies(struct launch *launch)
+{
+    if (launch->copy_path[0])
+        unlink(launch->copy_path);
+    launch->copy_path[0] = '\0';
+    if (launch->preload_file)
+        unlink(launch->preload_file);
+    free(launch->preload_file);
+    launch->preload_file = NULL;
+}
+
+/* `dirname "$0"` must go on working, so the copy stands beside the script; a directory that
+ * cannot be written to leaves the temporary one. */
+static int write_copy(struct launch *launch, const char *bytes, size_t length,
+                      struct oom_error *err)
+{
+    const char *slash = strrchr(launch->script_path, '/');
+    const char *base = slash ? slash + 1 : launch->script_path;
+    const char *tmp = getenv("TMPDIR");
+
+    snprintf(launch->copy_path, sizeof(launch->copy_path), "%.*s.%s.oomrun-XXXXXX",
+             slash ? (int)(slash - launch->script_path + 1) : 0, launch->script_path, base);
+    if (file_write_temporary(launch->copy_path, bytes, length, 0700, NULL) == 0)
+        return 0;
+    snprintf(launch->copy_path, sizeof(launch->copy_path), "%s/.%s.oomrun-XXXXXX",
+             tmp && *tmp ? tmp : "/tmp", base);
+    if (file_write_temporary(launch->copy_path, bytes, length, 0700, err) == 0)
+        return 0;
+    launch->copy_path[0] = '\0';
+    return -1;
+}
+
+static int use_script(struct launch *launch, const struct oom_rewrite *rewrite,
+                      struct oom_error *err)
+{
+    int count = 0;
+
+    if (launch->rewrite_in_place)
+        return file_overwrite(launch->script_path, rewrite->bytes, rewrite->length, err);
+    if (write_copy(launch, rewrite->bytes, rewrite->length, err) < 0)
+        return -1;
+    while (launch->argv[count])
+        count++;
+    char **argv = calloc((size_t)count + 1, sizeof(char *));
+    if (!argv)
+        return oom_errorf(err, "out of memory");
+    memcpy(argv, launch->argv, (size_t)count * sizeof(char *));
+    argv[launch->script_index] = launch->copy_path;
+    if (launch->run_argv != launch->argv)
+        free(launch->run_argv);
+    launch->run_argv = argv;
+    return 0;
+}
+
+static int use_argv(struct launch *launch, struct oom_rewrite *rewrite)
+{
+    if (launch->run_argv != launch->argv)
+        free(launch->run_argv);
+    launch->run_argv = rewrite->argv;
+    rewrite->argv = NULL;
+    return 0;
+}
+
+static int write_side_copies(const struct oom_rewrite *rewrite, struct oom_error *err)
+{
+    for (size_t i = 0; i < rewrite->copy_count; i++) {
+        const struct oom_side_copy *copy = &rewrite->copies[i];
+        if (file_replace(copy->new_path, copy->bytes, copy->length, 0600, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* The name under which the diff shows what was changed. */
+static char *make_diff(const struct launch *launch, const struct oom_rewrite *rewrite)
+{
+    if (rewrite->bytes)
+        return textdiff_unified("script", "script", launch->script_bytes, launch->script_length,
+                                rewrite->bytes, rewrite->length);
+    return NULL;
+}
+
+int launch_rewrite(struct launch *launch, const struct oom_policy *policy,
+                   const struct oom_edits *edits, struct oom_error *err)
+{
+    struct oom_rewrite rewrite = {0};
+    int rc = -1;
+
+    remove_copies(launch);
+    free(launch->diff);
+    launch->diff = NULL;
+    struct oom_script *script = launch_parse(launch, err);
+    if (!script)
+        return -1;
+    if (oom_script_apply(script, policy, edits, &rewrite, err) < 0)
+        goto out;
+    if (write_side_copies(&rewrite, err) < 0)
+        goto out;
+    if (rewrite.needs_exec &&
+        preload_write(policy, &rewrite.exec_edits, &launch->preload_file, err) < 0)
+        goto out;
+    launch->diff = make_diff(launch, &rewrite);
+    rc = launch->script_index >= 0 ? use_script(launch, &rewrite, err) : use_argv(launch, &rewrite);
+    if (rc == 0) {
+        oom_edits_free(&launch->written);
+        launch->written = rewrite.edits;
+        rewrite.edits = (struct oom_edits){NULL, 0};
+    }
+out:
+    oom_rewrite_free(&rewrite);
+    oom_script_free(script);
+    return rc;
+}
+
+void launch_close(struct launch *launch)
+{
+    remove_copies(launch);
+    oom_edits_free(&launch->written);
+    free(launch->diff);
+    free(launch->script_bytes);
+    launch->diff = launch->script_bytes = NULL;
+}

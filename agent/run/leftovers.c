@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Before the next attempt in the same allocation nothing of the last one may be left: processes
+ * that went to the background, daemons (they all are orphans of this child subreaper), and the
+ * shared memory that they left behind. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/lib/proctree.h"
+#include "agent/run/run.h"
+#include "db/db.h"
+
+static void signal_all(int signal_number)
+{
+    pid_t *pids = NULL;
+    size_t count = proctree_below(getpid(), &pids);
+
+    for (size_t i = 0; i < count; i++)
+        kill(pids[i], signal_number);
+    free(pids);
+}
+
+/* True when there is no child any more. */
+static bool reaped_all(void)
+{
+    pid_t pid;
+
+    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+        ;
+    return pid < 0 && errno == ECHILD;
+}
+
+bool leftovers_end(int patience_ms)
+{
+    int64_t start = db_now_ms();
+    struct timespec nap = {0, 5 * 1000 * 1000};
+
+    if (reaped_all())
+        return true;
+    signal_all(SIGTERM);
+    while (db_now_ms() - start < patience_ms) {
+        if (reaped_all())
+            return true;
+        /* A tenth of the time for a clean end; then, again and again since they may fork. */
+        if (db_now_ms() - start > patience_ms / 10)
+            signal_all(SIGKILL);
+        nanosleep(&nap, NULL);
+    }
+    return reaped_all();
+}
+
+/* Is anybody using it? A file that a live process of this user maps or has open is not a leftover.
+ */
+static bool in_use(const char *path)
+{
+    return proctree_uses_file(path);
+}
+
+int leftovers_shm(int64_t since_ms)
+{
+    DIR *shm = opendir("/dev/shm");
+    int removed = 0;
+
+    if (!shm)
+        return 0;
+    for (struct dirent *entry; (entry = readdir(shm));) {
+        struct stat st;
+        char path[512];
+        if (entry->d_name[0] == '.' ||
+            fstatat(dirfd(shm), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+            (int64_t)st.st_ctim.tv_sec * 1000 < since_ms - 1000)
+            continue;
+        snprintf(path, sizeof(path), "/dev/shm/%s", entry->d_name);
+        if (!in_use(path) && unlinkat(dirfd(shm), entry->d_name, 0) == 0)
+            removed++;
+    }
+    closedir(shm);
+    return removed;
+}

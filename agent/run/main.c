@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <argp.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/evidence/sigset.h"
+#include "agent/run/run.h"
+#include "db/db.h"
+
+enum { HEAD_TIMEOUT_MS = 10000, HEAD_START_TIMEOUT_MS = 1500, DEFAULT_GRACE_S = 120 };
+
+enum {
+    KEY_MAX = 'n',
+    KEY_POLICY = 'p',
+    KEY_DB = 256,
+    KEY_MODE,
+    KEY_ALLOW,
+    KEY_DRY,
+    KEY_GRACE,
+    KEY_NAME,
+    KEY_SLURM,
+    KEY_VERSION
+};
+
+static const struct argp_option option_table[] = {
+    {"policy", KEY_POLICY, "NAME", 0, "the policy to use (default: auto, by what is run)", 0},
+    {"max-retries", KEY_MAX, "N", 0, "at most N changed attempts after the first", 0},
+    {"mode", KEY_MODE, "MODE", 0, "auto, inplace, requeue or resubmit", 0},
+    {"allow", KEY_ALLOW, "WHAT", 0, "training: also rungs that change what is trained", 0},
+    {"dry-run", KEY_DRY, NULL, 0, "say what would be done, and do not retry", 0},
+    {"db", KEY_DB, "FILE", 0, "the SQLite file (default: in the user's state directory)", 0},
+    {"grace", KEY_GRACE, "SECONDS", 0,
+     "end a job that has run out and is silent for so long (default 120, 0 never)", 0},
+    {"name", KEY_NAME, "NAME", 0, "what the history calls it", 0},
+    {"slurm", KEY_SLURM, NULL, OPTION_HIDDEN, "started by the plugin", 0},
+    {"version", KEY_VERSION, NULL, 0, "print the version", 0},
+    {NULL, 0, NULL, 0, NULL, 0},
+};
+
+struct arguments {
+    struct run_options options;
+    char **command;
+};
+
+static int whole_number(struct argp_state *state, const char *name, const char *text, int max)
+{
+    char *end;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+
+    if (errno || end == text || *end || value < 0 || value > max)
+        argp_error(state, "--%s takes a whole number from 0 to %d, not \"%s\"", name, max, text);
+    return (int)value;
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+    struct arguments *arguments = state->input;
+    struct run_options *o = &arguments->options;
+    enum oom_mode mode;
+
+    switch (key) {
+    case KEY_POLICY:
+        o->policy = arg;
+        return 0;
+    case KEY_MAX:
+        o->max_retries = whole_number(state, "max-retries", arg, 100);
+        return 0;
+    case KEY_MODE:
+        if (oom_mode_parse(arg, &mode) < 0)
+            argp_error(state, "--mode is one of auto, inplace, requeue, resubmit, not \"%s\"", arg);
+        o->mode = arg;
+        return 0;
+    case KEY_ALLOW:
+        if (strcmp(arg, "training") != 0)
+            argp_error(state, "--allow knows only \"training\", not \"%s\"", arg);
+        o->allow = arg;
+        return 0;
+    case KEY_DRY:
+        o->dry_run = true;
+        return 0;
+    case KEY_DB:
+        o->db_path = arg;
+        return 0;
+    case KEY_GRACE:
+        o->grace_s = whole_number(state, "grace", arg, 86400);
+        return 0;
+    case KEY_NAME:
+        o->name = arg;
+        return 0;
+    case KEY_SLURM:
+        o->in_job = true;
+        return 0;
+    case KEY_VERSION:
+        printf("oomrun (oomretry) %s\n", OOMRETRY_VERSION);
+        exit(0);
+    case ARGP_KEY_ARG:
+        /* The first word that is not an option begins the command; the rest is the command's. */
+        arguments->command = &state->argv[state->next - 1];
+        state->next = state->argc;
+        return 0;
+    case ARGP_KEY_END:
+        if (!arguments->command)
+            argp_error(state, "no command; say for example: oomrun -- bash train.sh");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* Site and user options that the plugin has checked come in the environment; the command must not
+ * see them. */
+static void options_from_environment(struct run_options *o)
+{
+    const char *text;
+
+    if ((text = getenv("OOMRETRY_POLICY")) && *text)
+        o->policy = strdup(text);
+    if ((text = getenv("OOMRETRY_MAX_RETRIES")) && *text)
+        o->max_retries = atoi(text);
+    if ((text = getenv("OOMRETRY_MODE")) && *text)
+        o->mode = strdup(text);
+    if ((text = getenv("OOMRETRY_ALLOW")) && *text)
+        o->allow = strdup(text);
+    if ((text = getenv("OOMRETRY_DRY_RUN")) && strcmp(text, "1") == 0)
+        o->dry_run = true;
+    if ((text = getenv("OOMRETRY_GRACE_S")) && *text)
+        o->grace_s = atoi(text);
+    if (!o->in_job)
+        return;
+    static const char *const internal[] = {"OOMRETRY_POLICY", "OOMRETRY_MAX_RETRIES",
+                                           "OOMRETRY_MODE", "OOMRETRY_ALLOW", "OOMRETRY_DRY_RUN"};
+    for (size_t i = 0; i < sizeof(internal) / sizeof(internal[0]); i++)
+        unsetenv(internal[i]);
+}
+
+static void make_token(char *out, size_t size)
+{
+    unsigned char bytes[16] = {0};
+
+    if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
+        snprintf((char *)bytes, sizeof(bytes), "%lld", (long long)db_now_ms());
+    for (size_t i = 0; i < sizeof(bytes) && 2 * i + 2 < size; i++)
+        snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+}
+
+/* Ends as the command ended: the same exit code, or the same signal. */
+static int end_like(int wait_status)
+{
+    if (WIFEXITED(wait_status))
+        return WEXITSTATUS(wait_status);
+    if (WIFSIGNALED(wait_status)) {
+        struct rlimit no_core = {0, 0};
+        sigset_t all;
+        setrlimit(RLIMIT_CORE, &no_core); /* the command has left one if any */
+        signal(WTERMSIG(wait_status), SIG_DFL);
+        sigfillset(&all);
+        sigprocmask(SIG_UNBLOCK, &all, NULL);
+        raise(WTERMSIG(wait_status));
+        return 128 + WTERMSIG(wait_status);
+    }
+    return 1;
+}
+
+/* Whatever is wrong here, the job runs as it would without oomrun. */
+static int run_plain(struct run *run, const struct oom_error *err)
+{
+    say("%s; the command runs unsupervised", err->text);
+    sigprocmask(SIG_SETMASK, &run->signal_mask, NULL);
+    execvp(run->launch.run_argv[0], run->launch.run_argv);
+    say("cannot execute %s: %s", run->launch.run_argv[0], strerror(errno));
+    return errno == ENOENT ? 127 : 126;
+}
+
+static int open_parts(struct run *run, struct oom_error *err)
+{
+    int timeout_ms = run->options.in_job ? HEAD_START_TIMEOUT_MS : HEAD_TIMEOUT_MS;
+
+    run->base = event_base_new();
+    run->signatures = sigset_load(err);
+    if (!run->base)
+        return oom_errorf(err, "cannot make an event loop");
+    if (!run->signatures)
+        return -1;
+    run->output = output_open(run->base, err);
+    if (!run->output)
+        return -1;
+    run->api = api_open_default(run->options.db_path, timeout_ms, err);
+    return run->api ? 0 : -1;
+}
+
+static int new_classifier(struct run *run, struct oom_error *err)
+{
+    oom_classifier_free(run->classifier);
+    run->classifier = oom_classifier_new(run->signatures);
+    if (!run->classifier)
+        return oom_errorf(err, "out of memory");
+    return output_begin(run->output, run->classifier, err);
+}
+
+static int supervise(struct run *run)
+{
+    struct attempt attempt = {.number = 1};
+    struct oom_error err = {""};
+
+    for (;;) {
+        struct oom_error away = {""};
+        attempt.ended_by_signal = 0;
+        attempt.ended_by_grace = false;
+        attempt.proof[0] = '\0';
+        if (next_begin(run, &attempt, &away) < 0 && attempt.known && attempt.edits.count > 0) {
+            say("the change of attempt %lld cannot be made: %s", (long long)attempt.number,
+                away.text);
+            return 1;
+        }
+        if (new_classifier(run, &err) < 0 || attempt_run(run, &attempt, &err) < 0) {
+            if (attempt.edits.count == 0)
+                return run_plain(run, &err);
+            say("%s", err.text);
+            return 1;
+        }
+        enum next next = next_after(run, &attempt);
+        if (next == NEXT_GONE)
+            return 0;
+        if (next == NEXT_STOP)
+            break;
+    }
+    oom_edits_free(&attempt.edits);
+    launch_close(&run->launch);
+    return end_like(attempt.wait_status);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct argp argp = {
+        option_table,
+        parse_option,
+        "-- COMMAND [ARGUMENT...]",
+        "Runs COMMAND; when it runs out of memory, changes the smallest setting that should help "
+        "and runs it again.",
+        NULL,
+        NULL,
+        NULL};
+    struct arguments arguments = {.options = {.policy = "auto",
+                                              .max_retries = -1,
+                                              .mode = "auto",
+                                              .allow = "",
+                                              .grace_s = DEFAULT_GRACE_S}};
+    struct run run = {0};
+    struct oom_error err = {""};
+
+    if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &arguments) != 0)
+        return 2;
+    options_from_environment(&arguments.options);
+    run.options = arguments.options;
+    sigprocmask(SIG_SETMASK, NULL, &run.signal_mask);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    signal(SIGPIPE, SIG_IGN);
+    make_token(run.token, sizeof(run.token));
+    run.sched = sched_detect();
+    if (run.sched)
+        run.in_job_allocation = run.sched->inside(run.job, sizeof(run.job), run.cluster,
+                                                  sizeof(run.cluster), &run.restart);
+    /* By hand inside an allocation: the job is not ours to queue again. */
+    if (!run.options.in_job) {
+        run.sched = NULL;
+        snprintf(run.job, sizeof(run.job), "%lld%05d", (long long)(db_now_ms() / 1000),
+                 (int)getpid() % 100000);
+    }
+    if (!run.options.name) {
+        const char *name = getenv("SLURM_JOB_NAME");
+        const char *last = arguments.command[0];
+        for (int i = 0; arguments.command[i] && arguments.command[i][0] != '-' && i < 2; i++)
+            last = arguments.command[i];
+        const char *base = strrchr(last, '/');
+        run.options.name = name && run.options.in_job ? name : base ? base + 1 : last;
+    }
+    if (launch_open(&run.launch, arguments.command, run.options.in_job, &err) < 0 ||
+        open_parts(&run, &err) < 0)
+        return run_plain(&run, &err);
+    int status = supervise(&run);
+    output_close(run.output);
+    api_close(run.api);
+    return status;
+}

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Between two attempts: what happened, what the head decides, and getting the next attempt ready.
+ * The intention is stored by the head before anything is done here. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/evidence/otherlogs.h"
+#include "agent/lib/jsonget.h"
+#include "agent/run/body.h"
+#include "agent/run/files.h"
+#include "agent/run/run.h"
+#include "db/db.h"
+
+enum { LEFTOVERS_MS = 15000, MAX_REFUSED = 32 };
+
+/* --- before an attempt -------------------------------------------------------------------------
+ */
+
+/* The policies that this lineage is pinned to. */
+static struct oom_policy **fetch_policies(struct run *run, const struct attempt *attempt,
+                                          size_t *count, struct oom_error *err)
+{
+    char path[64];
+    json_t *reply = NULL, *item;
+    size_t i;
+
+    *count = 0;
+    snprintf(path, sizeof(path), "/v1/lineages/%lld/policies", (long long)attempt->lineage);
+    if (api_call(run->api, "GET", path, NULL, &reply, err) != 200) {
+        json_decref(reply);
+        return NULL;
+    }
+    const json_t *list = json_object_get(reply, "policies");
+    struct oom_policy **policies = calloc(json_array_size(list) + 1, sizeof(*policies));
+    json_array_foreach(list, i, item)
+    {
+        struct oom_policy *policy =
+            policies ? oom_policy_from_json(json_object_get(item, "document"),
+                                            json_get_string(item, "name", ""), NULL)
+                     : NULL;
+        if (!policy)
+            continue;
+        oom_policy_set_version(policy, (int)json_get_int(item, "version", 0));
+        policies[(*count)++] = policy;
+    }
+    json_decref(reply);
+    return policies;
+}
+
+static void free_policies(struct oom_policy **policies, size_t count)
+{
+    for (size_t i = 0; policies && i < count; i++)
+        oom_policy_free(policies[i]);
+    free(policies);
+}
+
+static int find_policy(struct oom_policy **policies, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(oom_policy_name(policies[i]), name) == 0)
+            return (int)i;
+    return -1;
+}
+
+/* Which policy knows this program: what the user named, else what recognises a command of the
+ * script (the framework that the log names first), else what the log names, else the general one.
+ */
+static int choose_policy(const struct run *run, const struct oom_script *script,
+                         struct oom_policy **policies, size_t count, const char *log_framework)
+{
+    int named = find_policy(policies, count, log_framework);
+    int best = -1;
+
+    if (strcmp(run->options.policy, "auto") != 0)
+        return find_policy(policies, count, run->options.policy);
+    if (script && named >= 0 &&
+        oom_script_recognise(script, (const struct oom_policy *const *)&policies[named], 1) == 0)
+        return named;
+    if (script)
+        best = oom_script_recognise(script, (const struct oom_policy *const *)policies, count);
+    if (best < 0)
+        best = named;
+    return best >= 0 ? best : find_policy(policies, count, "pytorch");
+}
+
+static bool is_resource(const char *knob)
+{
+    return strncmp(knob, "slurm:", 6) == 0 || strncmp(knob, "ray:", 4) == 0;
+}
+
+static int script_edits(const struct oom_edits *all, bool resources, struct oom_edits *out)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        const struct oom_edit *edit = &all->items[i];
+        if (is_resource(edit->knob) == resources &&
+            oom_edits_add(out, edit->knob, edit->old_value, edit->new_value, edit->where) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Makes the next command from what the user submitted and all edits in force. */
+static int prepare(struct run *run, const struct oom_policy *policy, const struct oom_edits *edits,
+                   struct oom_error *err)
+{
+    struct oom_edits inside = {NULL, 0};
+    int rc = script_edits(edits, false, &inside);
+
+    if (rc == 0)
+        rc = launch_rewrite(&run->launch, policy, &inside, err);
+    oom_edits_free(&inside);
+    return rc;
+}
+
+static void keep_proof_policy(struct run *run, struct oom_policy **policies, int index)
+{
+    oom_policy_free(run->proof_policy);
+    run->proof_policy = policies[index];
+    policies[index] = NULL;
+}
+
+/* The job was queued again with changes: they are made before its first command. */
+static int resume_edits(struct run *run, struct attempt *attempt, const char *framework,
+                        struct oom_error *err)
+{
+    size_t count;
+    int rc = -1;
+    struct oom_policy **policies = fetch_policies(run, attempt, &count, err);
+    struct oom_script *script = policies ? launch_parse(&run->launch, err) : NULL;
+
+    if (script) {
+        int index = choose_policy(run, script, policies, count, framework);
+        rc = index < 0 ? oom_errorf(err, "the policy of this job is gone")
+                       : prepare(run, policies[index], &attempt->edits, err);
+        if (rc == 0)
+            keep_proof_policy(run, policies, index);
+    }
+    oom_script_free(script);
+    free_policies(policies, count);
+    return rc;
+}
+
+static int note(struct run *run, int64_t lineage, int64_t number, const char *key, const char *text)
+{
+    json_t *body = json_pack("{s:I, s:I, s:s}", "lineage", (json_int_t)lineage, "attempt",
+                             (json_int_t)number, key, text);
+    json_t *reply = NULL;
+    int status = body ? api_call(run->api, "POST", "/v1/attempts/note", body, &reply, NULL) : -1;
+
+    json_decref(body);
+    json_decref(reply);
+    return status == 200 ? 0 : -1;
+}
+
+int next_begin(struct run *run, struct attempt *attempt, struct oom_error *err)
+{
+    json_t *reply = NULL, *body = body_begin(run, attempt);
+    int status = body ? api_call(run->api, "POST", "/v1/attempts/begin", body, &reply, err) : -1;
+
+    json_decref(body);
+    if (status != 200) {
+        json_decref(reply);
+        return -1;
+    }
+    bool prepared = attempt->edits.count > 0; /* by next_after, in this process */
+    attempt->known = true;
+    attempt->lineage = json_get_int(reply, "lineage", 0);
+    attempt->number = json_get_int(reply, "attempt", 1);
+    int rc = 0;
+    if (!prepared && json_array_size(json_object_get(reply, "edits")) > 0) {
+        rc = oom_edits_from_json(json_object_get(reply, "edits"), &attempt->edits);
+        if (rc == 0)
+            rc = resume_edits(run, attempt, json_get_string(reply, "framework", ""), err);
+    }
+    json_decref(reply);
+    return rc;
+}
+
+/* --- after an attempt --------------------------------------------------------------------------
+ */
+
+/* The verdict over the job's own output; when that shows no memory failure, over the other logs
+ * that this attempt wrote. */
+static int diagnose(struct run *run, struct attempt *attempt, struct oom_script *script,
+                    struct oom_incident *incident, struct oom_error *err)
+{
+    struct oom_incident other;
+
+    if (oom_classifier_verdict(run->classifier, &attempt->exit, incident, err) < 0)
+        return -1;
+    if (incident->oom && incident->phase != OOM_PHASE_UNKNOWN)
+        return 0;
+    struct oom_classifier *second = oom_classifier_new(run->signatures);
+    oom_incident_init(&other);
+    if (second && otherlogs_feed(second, script, attempt->started_ms) > 0 &&
+        oom_classifier_verdict(second, &attempt->exit, &other, NULL) == 0 && other.oom &&
+        (!incident->oom ||
+         (other.domain == incident->domain && other.phase != OOM_PHASE_UNKNOWN))) {
+        oom_incident_free(incident);
+        *incident = other;
+        oom_classifier_free(run->classifier);
+        run->classifier = second;
+        return 0;
+    }
+    oom_incident_free(&other);
+    oom_classifier_free(second);
+    return 0;
+}
+
+static bool exited_well(const struct attempt *attempt)
+{
+    return attempt->exit.exit_code == 0 && !attempt->ended_by_grace;
+}
+
+/* Why an attempt that did not run out of memory is not retried, in words. */
+static void plain_reason(const struct run *run, const struct attempt *attempt,
+                         const struct oom_incident *incident, char *out, size_t size)
+{
+    char how[64], place[4200] = "";
+
+    if (attempt->ended_by_signal) {
+        snprintf(out, size, "it was ended from outside by signal %d (%s)", attempt->ended_by_signal,
+                 strsignal(attempt->ended_by_signal));
+        return;
+    }
+    if (attempt->exit.signal > 0)
+        snprintf(how, sizeof(how), "signal %d", attempt->exit.signal);
+    else
+        snprintf(how, sizeof(how), "exit %d", attempt->exit.exit_code);
+    if (incident->cause.text && incident->cause.line > 0)
+        snprintf(place, sizeof(place), "; see %s:%lld",
+                 incident->cause.file ? incident->cause.file : output_name(run->output),
+                 (long long)incident->cause.line);
+    snprintf(out, size, "%s, no sign of memory%s", how, place);
+}
+
+static enum next finish(struct run *run, struct attempt *attempt)
+{
+    json_t *body = body_end(run, attempt, NULL, NULL, NULL, "", NULL);
+    json_t *reply = NULL;
+
+    if (body)
+        api_call(run->api, "POST", "/v1/attempts/end", body, &reply, NULL);
+    json_decref(body);
+    json_decref(reply);
+    return NEXT_STOP;
+}
+
+/* Asks the head until a rung can be written into the script; 0: retry, 1: stop, -1: no answer. */
+static int decide(struct run *run, struct attempt *attempt, const struct oom_incident *incident,
+                  const struct oom_values *values, const struct oom_policy *policy,
+                  struct oom_decision *decision, struct oom_edits *total, json_t **last_reply)
+{
+    json_t *refused = json_array();
+    int result = -1;
+
+    for (int i = 0; i < MAX_REFUSED; i++) {
+        struct oom_error err = {""};
+        json_t *body = body_end(run, attempt, incident, values, refused,
+                                policy ? oom_policy_name(policy) : "", NULL);
+        json_decref(*last_reply);
+        *last_reply = NULL;
+        int status =
+            body ? api_call(run->api, "POST", "/v1/attempts/end", body, last_reply, &err) : -1;
+        json_decref(body);
+        if (status != 200) {
+            say("no decision from %s: %s", api_where(run->api), err.text);
+            break;
+        }
+        result = 1;
+        oom_decision_free(decision);
+        if (strcmp(json_get_string(*last_reply, "action", ""), "retry") != 0)
+            break;
+        oom_edits_free(total);
+        if (oom_decision_from_json(*last_reply, decision, &err) < 0 ||
+            oom_edits_from_json(json_object_get(*last_reply, "total_edits"), total) < 0) {
+            say("the decision of %s cannot be read: %s", api_where(run->api), err.text);
+            break;
+        }
+        if (!policy || prepare(run, policy, total, &err) == 0) {
+            result = 0;
+            break;
+        }
+        json_array_append_new(refused,
+                              json_pack("{s:s, s:s}", "rung", decision->rung, "why", err.text));
+    }
+    json_decref(refused);
+    return result;
+}
+
+static bool clear_allocation(struct run *run, const struct attempt *attempt)
+{
+    struct oom_error err;
+
+    if (run->sched && run->sched->end_steps && run->sched->end_steps(run->job, &err) < 0)
+        return false;
+    if (!leftovers_end(LEFTOVERS_MS))
+        return false;
+    leftovers_shm(attempt->started_ms);
+    return true;
+}
+
+static enum next start_next(struct run *run, struct attempt *attempt,
+                            const struct oom_decision *decision, struct oom_edits *total,
+                            int64_t number)
+{
+    struct oom_edits resources = {NULL, 0};
+    struct oom_error err = {""};
+
+    if (run->launch.diff)
+        note(run, attempt->lineage, number, "diff", run->launch.diff);
+    if (decision->mode == OOM_MODE_REQUEUE && run->sched) {
+        if (script_edits(total, true, &resources) < 0)
+            return NEXT_STOP;
+        note(run, attempt->lineage, number, "acted", "asking the scheduler to queue it again");
+        int rc = run->sched->requeue(run->job, &resources, &err);
+        oom_edits_free(&resources);
+        if (rc == 0) {
+            note(run, attempt->lineage, number, "acted", "queued again");
+            return NEXT_GONE;
+        }
+        note(run, attempt->lineage, number, "acted", err.text);
+        say("not retried: the scheduler refused to queue the job again: %s", err.text);
+        return NEXT_STOP;
+    }
+    if (!clear_allocation(run, attempt)) {
+        note(run, attempt->lineage, number, "acted", "processes of the old attempt would not end");
+        say("not retried: processes of the old attempt would not end");
+        return NEXT_STOP;
+    }
+    oom_edits_free(&attempt->edits);
+    attempt->edits = *total;
+    *total = (struct oom_edits){NULL, 0};
+    return NEXT_INPLACE;
+}
+
+static enum next out_of_memory(struct run *run, struct attempt *attempt, struct oom_script *script,
+                               const struct oom_incident *incident)
+{
+    struct oom_error err = {""};
+    struct oom_decision decision;
+    struct oom_values values = {NULL, 0};
+    struct oom_edits total = {NULL, 0};
+    json_t *reply = NULL;
+    size_t count;
+    enum next next = NEXT_STOP;
+    struct oom_policy **policies = fetch_policies(run, attempt, &count, &err);
+    int index = policies ? choose_policy(run, script, policies, count, incident->framework) : -1;
+
+    oom_decision_init(&decision);
+    if (!policies) {
+        say_stop(run, attempt, incident, err.text, "");
+        return NEXT_STOP;
+    }
+    if (index >= 0 && script)
+        oom_script_values(script, policies[index], &values, &err);
+    body_overlay(&values, &attempt->edits);
+    if (run->sched && run->sched->describe)
+        run->sched->describe(run->job, &values, NULL);
+    body_facts(run, attempt, &values);
+    int verdict = decide(run, attempt, incident, &values,
+                         index >= 0 && script ? policies[index] : NULL, &decision, &total, &reply);
+    if (verdict == 0) {
+        int64_t number = json_get_int(reply, "attempt", attempt->number + 1);
+        say_incident(attempt, incident);
+        say_decision(run, &decision, &run->launch.written, number, body_max_attempts(run));
+        next = start_next(run, attempt, &decision, &total, number);
+        if (next == NEXT_INPLACE && index >= 0)
+            keep_proof_policy(run, policies, index);
+    } else if (verdict == 1) {
+        say_stop(run, attempt, incident, json_get_string(reply, "reason", "no reason was given"),
+                 json_get_string(reply, "advice", ""));
+    }
+    json_decref(reply);
+    oom_edits_free(&total);
+    oom_values_free(&values);
+    oom_decision_free(&decision);
+    free_policies(policies, count);
+    return next;
+}
+
+enum next next_after(struct run *run, struct attempt *attempt)
+{
+    struct oom_error err = {""};
+    struct oom_incident incident;
+    enum next next = NEXT_STOP;
+
+    if (attempt->known && attempt->applied >= 0) {
+        note(run, attempt->lineage, attempt->number, "proof", attempt->proof);
+        note(run, attempt->lineage, attempt->number, "applied", attempt->applied ? "yes" : "no");
+    }
+    /* The head may have been away when the job began. */
+    if (!attempt->known && next_begin(run, attempt, &err) < 0) {
+        if (!exited_well(attempt))
+            say("%s does not answer (%s): the job ends as it would without oomrun",
+                api_where(run->api), err.text);
+        return NEXT_STOP;
+    }
+    struct oom_script *script = launch_parse(&run->launch, NULL);
+    bool masked = exited_well(attempt) && script && oom_script_masks_status(script);
+    attempt->exit.finished = exited_well(attempt) && !masked;
+    if (attempt->exit.finished) {
+        oom_script_free(script);
+        return finish(run, attempt);
+    }
+    oom_incident_init(&incident);
+    if (diagnose(run, attempt, script, &incident, &err) < 0) {
+        say("the log cannot be classified: %s", err.text);
+    } else if (attempt->ended_by_signal || !incident.oom) {
+        char reason[5000];
+        if (exited_well(attempt)) {
+            attempt->exit.finished = true;
+            next = finish(run, attempt);
+        } else {
+            plain_reason(run, attempt, &incident, reason, sizeof(reason));
+            json_t *reply = NULL, *body = body_end(run, attempt, &incident, NULL, NULL, "", reason);
+            if (body)
+                api_call(run->api, "POST", "/v1/attempts/end", body, &reply, NULL);
+            json_decref(body);
+            json_decref(reply);
+            say_stop(run, attempt, &incident, reason, "");
+        }
+    } else {
+        next = out_of_memory(run, attempt, script, &incident);
+    }
+    oom_incident_free(&incident);
+    oom_script_free(script);
+    return next;
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * oomrun: runs the job's own command as the parent of everything that it starts, and when memory
+ * runs out, changes the smallest thing that should help and runs it again.
+ *
+ *   main.c       options            launch.c    which script, which arguments, the rewritten copy
+ *   attempt.c    one attempt        output.c    the log: relayed or followed, classified as it
+ * grows next.c       what comes next    leftovers.c nothing of the old attempt survives proof.c did
+ * it arrive?     say.c       the lines that people read */
+#ifndef AGENT_RUN_RUN_H
+#define AGENT_RUN_RUN_H
+
+#include <event2/event.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "agent/lib/api.h"
+#include "agent/sched/sched.h"
+#include "oomretry/classify.h"
+#include "oomretry/decide.h"
+#include "oomretry/rewrite.h"
+
+struct run_options {
+    const char *policy; /* "auto" or a name */
+    int max_retries;    /* -1: the head's default */
+    const char *mode;
+    const char *allow;
+    bool dry_run;
+    const char *db_path; /* NULL: what api_open_default finds */
+    const char *name;
+    int grace_s; /* a silent job that has run out is ended after this; 0: never */
+    bool in_job; /* started by the plugin: the script is the spooled one */
+};
+
+/* --- launch.c ----------------------------------------------------------------------------------
+ */
+
+struct launch {
+    char **argv;      /* what the user asked to run; NULL-terminated */
+    int script_index; /* of the script among argv; -1: a plain command */
+    char *script_bytes;
+    size_t script_length;
+    char *script_path;        /* NULL: none */
+    bool rewrite_in_place;    /* the scheduler's own copy of the script: it is the user's */
+    char copy_path[4096];     /* of the rewritten script; "" none */
+    char side_dir[4096];      /* of rewritten side files; "" none */
+    char **run_argv;          /* what to exec: argv, or with the rewritten parts */
+    char *preload_file;       /* instructions for the preload library; NULL: not needed */
+    char *diff;               /* of the rewrite; NULL: none */
+    struct oom_edits written; /* with `where` */
+};
+
+int launch_open(struct launch *launch, char **argv, bool in_job, struct oom_error *err);
+
+/* For policies and values: the script or the command as rewrite sees it. */
+struct oom_script *launch_parse(const struct launch *launch, struct oom_error *err);
+
+/* Prepares run_argv so that the edits hold. No edits: what the user wrote. */
+int launch_rewrite(struct launch *launch, const struct oom_policy *policy,
+                   const struct oom_edits *edits, struct oom_error *err);
+void launch_close(struct launch *launch); /* removes the copies */
+
+/* --- output.c ----------------------------------------------------------------------------------
+ */
+
+struct output;
+
+/* Looks at what standard output and error are: regular files are followed, anything else is
+ * relayed byte for byte. */
+struct output *output_open(struct event_base *base, struct oom_error *err);
+void output_close(struct output *output);
+
+/* A new attempt begins: later bytes go to this classifier. */
+int output_begin(struct output *output, struct oom_classifier *classifier, struct oom_error *err);
+
+/* In the child, after fork: the descriptors to write to. */
+void output_child(const struct output *output);
+
+/* After fork, in the parent. */
+void output_parent(struct output *output);
+
+/* Reads what has been written so far; returns the number of new bytes. */
+int64_t output_poll(struct output *output);
+
+/* The command has ended: drains what is left (what its orphans still write is not waited for). */
+void output_end(struct output *output);
+
+/* "slurm-4711.out" or "standard output", for messages. */
+const char *output_name(const struct output *output);
+
+/* --- attempt.c ---------------------------------------------------------------------------------
+ */
+
+struct attempt {
+    int64_t lineage;
+    int64_t number;
+    bool known;             /* the head knows it */
+    struct oom_edits edits; /* in force, relative to what the user submitted */
+    int wait_status;
+    int64_t started_ms, ended_ms;
+    int ended_by_signal; /* a signal that came from outside: cancellation, time limit; 0 none */
+    bool ended_by_grace; /* oomrun ended a silent job that had run out */
+    int applied;         /* 1 yes, 0 no, -1 unknown */
+    char proof[512];
+    struct oom_exit exit;
+};
+
+struct run {
+    struct run_options options;
+    struct launch launch;
+    struct event_base *base;
+    struct output *output;
+    struct oom_signatures *signatures;
+    struct oom_classifier *classifier;
+    struct api *api;
+    const struct sched *sched; /* NULL: no scheduler */
+    char job[64];
+    char cluster[64];
+    int restart;
+    bool in_job_allocation; /* a scheduler gave us this allocation */
+    char token[40];
+    sigset_t signal_mask;            /* as it was when oomrun started: the command gets it back */
+    int64_t attempt_number;          /* of the running attempt */
+    struct oom_policy *proof_policy; /* whose edits are in force; NULL on first attempts */
+};
+
+/* Runs the command once; fills wait_status and the times. -1 only when it could not be started. */
+int attempt_run(struct run *run, struct attempt *attempt, struct oom_error *err);
+
+/* --- leftovers.c -------------------------------------------------------------------------------
+ */
+
+/* Ends every process below this one; true when nothing is left within the time. */
+bool leftovers_end(int patience_ms);
+
+/* Removes shared memory files that the ended attempt left; returns how many. */
+int leftovers_shm(int64_t since_ms);
+
+/* --- proof.c -----------------------------------------------------------------------------------
+ */
+
+/* Looks at the processes below this one for the training command and compares its arguments. */
+void proof_look(struct run *run, struct attempt *attempt);
+
+/* --- next.c ------------------------------------------------------------------------------------
+ */
+
+enum next { NEXT_STOP, NEXT_INPLACE, NEXT_GONE /* requeued or resubmitted */ };
+
+int next_begin(struct run *run, struct attempt *attempt, struct oom_error *err);
+enum next next_after(struct run *run, struct attempt *attempt);
+
+/* --- say.c -------------------------------------------------------------------------------------
+ */
+
+void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void say_incident(const struct attempt *attempt, const struct oom_incident *incident);
+void say_decision(const struct run *run, const struct oom_decision *decision,
+                  const struct oom_edits *written, int64_t next_number, int max_attempts);
+void say_stop(const struct run *run, const struct attempt *attempt,
+              const struct oom_incident *incident, const char *reason, const char *advice);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A scheduler is one struct of functions. Nothing outside agent/sched/ names Slurm or Ray. Each
+ * call acts with the rights of the calling process: whoever acts for an owner becomes him first. */
+#ifndef AGENT_SCHED_SCHED_H
+#define AGENT_SCHED_SCHED_H
+
+#include <stdbool.h>
+
+#include "oomretry/error.h"
+#include "oomretry/values.h"
+
+struct sched_submission {
+    const char *script;         /* path of the script to submit, or an entrypoint */
+    const char *const *args;    /* its arguments; NULL-terminated or NULL */
+    const char *const *options; /* the scheduler's own options; NULL-terminated or NULL */
+    const char *directory;
+    const char *environment_file; /* NAME=VALUE, NUL-separated; NULL: this process's environment */
+    bool hold;
+};
+
+struct sched {
+    const char *name;
+
+    /* The job that this process runs in, from its environment; false: none. */
+    bool (*inside)(char *job, size_t job_size, char *cluster, size_t cluster_size, int *restart);
+
+    /* Facts for decide ("slurm.mem_mib", "slurm.time_left_s", "requeue_allowed", …) and the job's
+     * state ("sched.state"). */
+    int (*describe)(const char *job, struct oom_values *facts, struct oom_error *err);
+
+    /* The same job again, with changed resources (edits named "slurm:mem" and the like). Returns
+     * when the scheduler has accepted both, or -1. Safe to repeat. */
+    int (*requeue)(const char *job, const struct oom_edits *resources, struct oom_error *err);
+
+    /* A new job; its id goes to new_job. */
+    int (*submit)(const struct sched_submission *submission, char *new_job, size_t size,
+                  struct oom_error *err);
+    int (*release)(const char *job, struct oom_error *err);
+    int (*cancel)(const char *job, struct oom_error *err);
+
+    /* Dependents of old_job wait for new_job instead. Returns how many were changed, or -1. */
+    int (*repoint)(const char *old_job, const char *new_job, struct oom_error *err);
+
+    /* Ends what the job started through the scheduler (steps), not the job. */
+    int (*end_steps)(const char *job, struct oom_error *err);
+};
+
+extern const struct sched sched_slurm;
+
+/* The scheduler that this process runs under, or NULL. */
+const struct sched *sched_detect(void);
+
+#endif

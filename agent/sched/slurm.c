@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Slurm through its own programs, run by argument vector with the caller's rights: that is
+ * policy-true (job_submit, limits, SPANK) and links nothing of Slurm. Facts were tried on 22.05. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/lib/child.h"
+#include "agent/sched/sched.h"
+#include "agent/sched/slurm_fields.h"
+#include "db/db.h"
+
+enum { CALL_MS = 10000, UPDATE_FOR_MS = 4000 };
+
+static bool inside(char *job, size_t job_size, char *cluster, size_t cluster_size, int *restart)
+{
+    const char *id = getenv("SLURM_JOB_ID"), *name = getenv("SLURM_CLUSTER_NAME");
+    const char *count = getenv("SLURM_RESTART_COUNT");
+
+    if (!id || !*id)
+        return false;
+    snprintf(job, job_size, "%s", id);
+    snprintf(cluster, cluster_size, "%s", name ? name : "");
+    *restart = count ? atoi(count) : 0;
+    return true;
+}
+
+static void set_fact(struct oom_values *facts, const char *name, int64_t value)
+{
+    char text[32];
+
+    snprintf(text, sizeof(text), "%lld", (long long)value);
+    oom_values_set(facts, name, text, OOM_SOURCE_SCHEDULER, NULL);
+}
+
+/* The most memory that any node of the partition has, bounded by MaxMemPerNode. */
+static int64_t partition_max_mib(const char *partition)
+{
+    const char *show[] = {"scontrol", "-o", "show", "partition", partition, NULL};
+    const char *nodes[] = {"sinfo", "-h", "-p", partition, "-o", "%m", NULL};
+    char *text = NULL, word[64];
+    int64_t most = -1;
+
+    if (child_expect(nodes, CALL_MS, &text, NULL) == 0) {
+        for (char *save = NULL, *line = strtok_r(text, "\n", &save); line;
+             line = strtok_r(NULL, "\n", &save))
+            if (atoll(line) > most)
+                most = atoll(line);
+    }
+    free(text);
+    text = NULL;
+    if (child_expect(show, CALL_MS, &text, NULL) == 0 &&
+        slurm_field(text, "MaxMemPerNode", word, sizeof(word)) && word[0] != 'U') {
+        int64_t limit = atoll(word);
+        if (limit > 0 && (most < 0 || limit < most))
+            most = limit;
+    }
+    free(text);
+    return most;
+}
+
+static int describe(const char *job, struct oom_values *facts, struct oom_error *err)
+{
+    const char *show[] = {"scontrol", "-o", "show", "job", job, NULL};
+    char *text = NULL, word[256];
+
+    if (child_expect(show, CALL_MS, &text, err) < 0)
+        return -1;
+    if (slurm_field(text, "JobState", word, sizeof(word)))
+        oom_values_set(facts, "sched.state", word, OOM_SOURCE_SCHEDULER, NULL);
+    if (slurm_field(text, "Requeue", word, sizeof(word)))
+        oom_values_set(facts, "requeue_allowed", word[0] == '1' ? "true" : "false",
+                       OOM_SOURCE_SCHEDULER, NULL);
+    if (slurm_field(text, "NumNodes", word, sizeof(word)))
+        set_fact(facts, "slurm.nodes", atoll(word));
+    if (slurm_field(text, "EndTime", word, sizeof(word))) {
+        struct tm end = {.tm_isdst = -1};
+        if (strptime(word, "%Y-%m-%dT%H:%M:%S", &end))
+            set_fact(facts, "slurm.time_left_s", (int64_t)(mktime(&end) - time(NULL)));
+    }
+    int64_t mem_mib = -1;
+    if (slurm_field(text, "MinMemoryNode", word, sizeof(word)))
+        mem_mib = slurm_mib(word);
+    if (mem_mib > 0) {
+        set_fact(facts, "slurm.mem_mib", mem_mib);
+        set_fact(facts, "slurm:mem", mem_mib);
+    }
+    if (slurm_field(text, "Partition", word, sizeof(word))) {
+        word[strcspn(word, ",")] = '\0';
+        int64_t most = partition_max_mib(word);
+        if (most > 0)
+            set_fact(facts, "slurm.mem_max_mib", most);
+    }
+    free(text);
+    return 0;
+}
+
+/* An update argument vector: scontrol update JobId=… and the resources as Slurm names them. */
+static int update(const char *job, const struct oom_edits *resources, const char *start,
+                  struct oom_error *err)
+{
+    char id[80], mem[64], when[64];
+    const char *argv[8] = {"scontrol", "update", id};
+    int n = 3;
+
+    snprintf(id, sizeof(id), "JobId=%s", job);
+    for (size_t i = 0; i < resources->count; i++)
+        if (strcmp(resources->items[i].knob, "slurm:mem") == 0 && resources->items[i].new_value) {
+            snprintf(mem, sizeof(mem), "MinMemoryNode=%s", resources->items[i].new_value);
+            argv[n++] = mem;
+        }
+    snprintf(when, sizeof(when), "StartTime=%s", start);
+    argv[n++] = when;
+    argv[n] = NULL;
+    return child_expect(argv, CALL_MS, NULL, err);
+}
+
+/* From inside the running job: requeue makes it COMPLETING, and sends CONT and TERM to all its
+ * processes, also to the scontrol that asks for it: they are ignored here, which exec keeps.
+ * While it is COMPLETING the owner may already change it; a start time in the future is kept,
+ * "now" would be replaced by the default delay (cred_expire, 120 s). Seen on 22.05. */
+static int requeue(const char *job, const struct oom_edits *resources, struct oom_error *err)
+{
+    const char *again[] = {"scontrol", "requeue", job, NULL};
+    struct timespec nap = {0, 50 * 1000 * 1000};
+    int64_t deadline_ms = db_now_ms() + UPDATE_FOR_MS;
+
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGCONT, SIG_IGN);
+    if (child_expect(again, CALL_MS, NULL, err) < 0) {
+        signal(SIGTERM, SIG_DFL);
+        signal(SIGCONT, SIG_DFL);
+        return -1;
+    }
+    while (update(job, resources, "now+2", err) < 0) {
+        if (db_now_ms() > deadline_ms)
+            return -1;
+        nanosleep(&nap, NULL);
+    }
+    return 0;
+}
+
+static int submit(const struct sched_submission *submission, char *new_job, size_t size,
+                  struct oom_error *err)
+{
+    const char *argv[128] = {"sbatch", "--parsable"};
+    char directory[4096], environment[4096];
+    int n = 2;
+    char *out = NULL;
+
+    if (submission->hold)
+        argv[n++] = "--hold";
+    if (submission->directory) {
+        snprintf(directory, sizeof(directory), "--chdir=%s", submission->directory);
+        argv[n++] = directory;
+    }
+    if (submission->environment_file) {
+        snprintf(environment, sizeof(environment), "--export-file=%s",
+                 submission->environment_file);
+        argv[n++] = environment;
+    }
+    for (int i = 0; submission->options && submission->options[i] && n < 64; i++)
+        argv[n++] = submission->options[i];
+    argv[n++] = submission->script;
+    for (int i = 0; submission->args && submission->args[i]; i++) {
+        if (n == 126)
+            return oom_errorf(err, "the script has too many arguments to be submitted again");
+        argv[n++] = submission->args[i];
+    }
+    argv[n] = NULL;
+    if (child_expect(argv, CALL_MS, &out, err) < 0)
+        return -1;
+    out[strcspn(out, ";\n")] = '\0';
+    snprintf(new_job, size, "%s", out);
+    free(out);
+    return *new_job ? 0 : oom_errorf(err, "sbatch gave no job id");
+}
+
+static int release(const char *job, struct oom_error *err)
+{
+    const char *argv[] = {"scontrol", "release", job, NULL};
+
+    return child_expect(argv, CALL_MS, NULL, err);
+}
+
+static int cancel(const char *job, struct oom_error *err)
+{
+    const char *argv[] = {"scancel", job, NULL};
+
+    return child_expect(argv, CALL_MS, NULL, err);
+}
+
+static int repoint(const char *old_job, const char *new_job, struct oom_error *err)
+{
+    const char *list[] = {"squeue", "-h", "-t", "PD", "-o", "%A|%E", NULL};
+    char *text = NULL;
+    int changed = 0;
+
+    if (child_expect(list, CALL_MS, &text, err) < 0)
+        return -1;
+    for (char *save = NULL, *line = strtok_r(text, "\n", &save); line;
+         line = strtok_r(NULL, "\n", &save)) {
+        char dependency[2048], id[80], option[2100];
+        char *bar = strchr(line, '|');
+        if (!bar)
+            continue;
+        *bar = '\0';
+        if (!slurm_repoint(bar + 1, old_job, new_job, dependency, sizeof(dependency)))
+            continue;
+        snprintf(id, sizeof(id), "JobId=%s", line);
+        snprintf(option, sizeof(option), "Dependency=%s", dependency);
+        const char *argv[] = {"scontrol", "update", id, option, NULL};
+        if (child_expect(argv, CALL_MS, NULL, err) < 0) {
+            free(text);
+            return -1;
+        }
+        changed++;
+    }
+    free(text);
+    return changed;
+}
+
+static int end_steps(const char *job, struct oom_error *err)
+{
+    const char *list[] = {"squeue", "-h", "-s", "-j", job, "-o", "%i", NULL};
+    struct timespec nap = {0, 100 * 1000 * 1000};
+    int64_t deadline_ms = db_now_ms() + 30000;
+
+    for (;;) {
+        char *text = NULL;
+        int left = 0;
+        if (child_expect(list, CALL_MS, &text, err) < 0)
+            return -1;
+        for (char *save = NULL, *step = strtok_r(text, "\n", &save); step;
+             step = strtok_r(NULL, "\n", &save)) {
+            const char *dot = strchr(step, '.');
+            if (!dot || dot[1] < '0' || dot[1] > '9')
+                continue; /* batch and extern are not the job's own steps */
+            const char *argv[] = {"scancel", "--signal=KILL", step, NULL};
+            child_expect(argv, CALL_MS, NULL, NULL);
+            left++;
+        }
+        free(text);
+        if (!left)
+            return 0;
+        if (db_now_ms() > deadline_ms)
+            return oom_errorf(err, "%d steps of job %s would not end", left, job);
+        nanosleep(&nap, NULL);
+    }
+}
+
+const struct sched sched_slurm = {
+    .name = "slurm",
+    .inside = inside,
+    .describe = describe,
+    .requeue = requeue,
+    .submit = submit,
+    .release = release,
+    .cancel = cancel,
+    .repoint = repoint,
+    .end_steps = end_steps,
+};

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/sched/slurm_fields.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool slurm_field(const char *text, const char *key, char *out, size_t size)
+{
+    size_t length = strlen(key);
+
+    for (const char *p = text; (p = strstr(p, key)); p += length) {
+        if (p[length] != '=' || (p > text && p[-1] != ' ' && p[-1] != '\n'))
+            continue;
+        p += length + 1;
+        size_t n = strcspn(p, " \n");
+        if (n >= size)
+            n = size - 1;
+        memcpy(out, p, n);
+        out[n] = '\0';
+        return true;
+    }
+    return false;
+}
+
+int64_t slurm_mib(const char *text)
+{
+    char *end;
+    double value = strtod(text, &end);
+
+    if (end == text || value < 0 || value > 1e12)
+        return -1;
+    switch (toupper((unsigned char)*end)) {
+    case 'K':
+        return (int64_t)(value / 1024);
+    case '\0':
+    case 'M':
+        return (int64_t)value;
+    case 'G':
+        return (int64_t)(value * 1024);
+    case 'T':
+        return (int64_t)(value * 1024 * 1024);
+    default:
+        return -1;
+    }
+}
+
+bool slurm_repoint(const char *dependency, const char *old_job, const char *new_job, char *out,
+                   size_t size)
+{
+    size_t used = 0, old_length = strlen(old_job), new_length = strlen(new_job);
+    bool found = false;
+
+    for (const char *p = dependency; *p;) {
+        if (*p == '(') {
+            const char *close = strchr(p, ')');
+            if (!close)
+                return false;
+            p = close + 1;
+            continue;
+        }
+        bool here = p > dependency && p[-1] == ':' && strncmp(p, old_job, old_length) == 0 &&
+                    !isdigit((unsigned char)p[old_length]);
+        const char *from = here ? new_job : p;
+        size_t n = here ? new_length : 1;
+        if (used + n + 1 > size)
+            return false;
+        memcpy(out + used, from, n);
+        used += n;
+        p += here ? old_length : 1;
+        found = found || here;
+    }
+    out[used] = '\0';
+    return found;
+}
