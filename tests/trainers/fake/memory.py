@@ -54,6 +54,7 @@ class Load:
         self.trainable = 1.0                # LoRA: the share of the parameters that learns
         self.opt_offload = 0.0              # share of the optimizer state on the host
         self.param_offload = False
+        self.opt_returns = False            # offloaded between phases only, back for the update
         self.tokens = 8192                  # in one micro batch on one GPU
         self.lp_tokens = None               # log-probs; None: as tokens
         self.ref_tokens = None
@@ -145,8 +146,10 @@ class Card:
         size = self._local_params() * lo.trainable * lo.opt_bytes
         return size / self._shards() if lo.shard in ('dist', 'z1', 'z2', 'z3') else size
 
-    def optimizer(self):
+    def optimizer(self, updating=False):
         lo = self.load
+        if updating and lo.opt_returns:
+            return self.optimizer_whole()
         if lo.layer_step or (lo.shard == 'z3' and lo.param_offload):
             return self.optimizer_whole() * 0.03
         return self.optimizer_whole() * (1 - lo.opt_offload)
@@ -212,12 +215,12 @@ class Card:
         return extra + (self.engine_total() if awake or not e.sleeps
                         else self.hidden.get('asleep_gib', 1.4) * GIB)
 
-    def _resident(self, step, before_training=False):
+    def _resident(self, step, before_training=False, updating=False):
         out = [Term('weights', self.weights(), 40)]
         if self.load.shard == 'dist' or not before_training:
             out.append(Term('grads', self.grads(), 12))
         if step > 1:
-            out.append(Term('optimizer', self.optimizer(), 30))
+            out.append(Term('optimizer', self.optimizer(updating), 30))
         return out
 
     def terms(self, phase, step):
@@ -241,13 +244,15 @@ class Card:
                     Term('logits', logits, 2)]
         elif phase in ('forward', 'backward'):
             share = 0.6 if phase == 'forward' else 1.0
-            out = self._resident(step, before_training=phase == 'forward' and step == 1)
+            out = self._resident(step, before_training=phase == 'forward' and step == 1,
+                                 updating=True)
             out += [Term('gathered', self.gathered(), 2),
                     Term('activations', self.activations(tokens), m.layers),
                     Term('logits', self.logits(tokens) * share, 3)]
         elif phase == 'optimizer':
-            out = self._resident(2)
-            out.append(Term('step', self.optimizer_whole() * 0.08 * (1 - lo.opt_offload), 4))
+            out = self._resident(2, updating=True)
+            aside = 0 if lo.opt_returns else lo.opt_offload
+            out.append(Term('step', self.optimizer_whole() * 0.08 * (1 - aside), 4))
         elif phase == 'weight_sync':
             out = [Term('weights', self.weights(), 40)]
             if not lo.train_sleeps:
