@@ -160,7 +160,8 @@ def cluster():
     # Not below pytest's own directories: those are closed to the owner of the jobs.
     home = Path(tempfile.mkdtemp(prefix="oomretry-test-"))
     home.chmod(0o755)
-    one = Cluster(home / "c")
+    one = Cluster(home / "c", "--conf",
+                  "PartitionName=small Nodes=ALL MaxMemPerNode=200 MaxTime=60 State=UP")
     try:
         one.start()
         yield one

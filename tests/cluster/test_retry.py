@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs that run out of memory on a real cluster, are changed, and finish under the same job id."""
+import json
+
+import pytest
+
+import training
+from training import dependent, history, hog, rungs, starts
+
+
+@pytest.mark.parametrize("name", ["relax", "areal"])
+def test_in_place(cluster, work, name):
+    """Two different rungs are needed; nobody sees a failure in between."""
+    training.stage(work)
+    job = cluster.sbatch(work, f"{name}.sh", env=training.environment(work, name))
+    after = dependent(cluster, work, job)
+    record = job.wait()
+    assert record["JobState"] == "COMPLETED", job.output()
+    assert (record["ExitCode"], record["Restarts"]) == ("0:0", "0")
+    assert after.wait()["JobState"] == "COMPLETED"
+
+    ends = [start["status"] for start in starts(work)]
+    assert ends[-1] == "ok" and set(ends[:-1]) == {"oom"} and len(ends) >= 3
+    story = history(cluster, job)
+    assert story["lineage"]["state"] == "completed"
+    assert len(story["attempts"]) == len(ends)
+    assert len(set(rungs(story))) >= 2
+    assert {attempt["mode"] for attempt in story["attempts"][1:]} == {"inplace"}
+    assert [attempt["outcome"] for attempt in story["attempts"]] == (
+        ["oom"] * (len(ends) - 1) + ["completed"])
+
+
+@pytest.mark.parametrize("name", ["relax", "areal"])
+def test_plan_decides_as_the_cluster_did(cluster, work, name):
+    training.stage(work)
+    plain = cluster.sbatch(work, "--oom-retry=off", f"{name}.sh",
+                           env=training.environment(work, name))
+    assert plain.wait()["JobState"] == "FAILED"
+    job = cluster.sbatch(work, f"{name}.sh", env=training.environment(work, name))
+    job.wait()
+    first = next(attempt["decision"] for attempt in history(cluster, job)["attempts"]
+                 if attempt.get("decision"))
+    done = cluster.oomctl("plan", "--json", "--exit-code", "1", "--script", work / f"{name}.sh",
+                          plain.path)
+    assert done.returncode == 0, done.stderr
+    plan = json.loads(done.stdout)
+    assert plan["action"] == "retry"
+    assert plan["rung"] == first["rung"] and plan["policy"] == first["policy"]
+    strip = [{key: edit[key] for key in ("knob", "old", "new")} for edit in plan["edits"]]
+    assert strip == [{key: edit[key] for key in ("knob", "old", "new")} for edit in first["edits"]]
+
+
+def test_host_memory_is_raised_by_requeue(cluster, work, script):
+    if not cluster.memory_limits:
+        pytest.skip("no memory cgroup here")
+    job = cluster.sbatch(work, "--oom-retry", "--mem=150", script(hog(200)))
+    after = dependent(cluster, work, job)
+    killed = cluster.sbatch(work, "--mem=50", f"--dependency=afterok:{job.id}",
+                            "--kill-on-invalid-dep=yes", "--wrap", "true")
+    record = job.wait()
+    assert record["JobState"] == "COMPLETED", job.output()
+    assert record["Restarts"] == "1"
+    assert int(record["MinMemoryNode"].rstrip("M")) > 200
+    assert after.wait()["JobState"] == "COMPLETED"
+    assert killed.wait()["JobState"] == "COMPLETED"
+    story = history(cluster, job)
+    assert [attempt["mode"] for attempt in story["attempts"]] == ["first", "requeue"]
+    assert story["attempts"][0]["incident"]["domain"] == "host"
+
+
+def test_real_memory_shrinks_with_a_flag(cluster, work, script):
+    """The partition's limit leaves no room for more memory, so the buffers are made smaller."""
+    if not cluster.memory_limits:
+        pytest.skip("no memory cgroup here")
+    (work / "relax/entrypoints").mkdir(parents=True)
+    (work / "relax/entrypoints/train.py").write_text(training.REAL_TRAINER)
+    path = script("#!/bin/bash\nARGS=(\n  --streaming-buffer-size 10000\n)\n"
+                  "python3 relax/entrypoints/train.py \"${ARGS[@]}\"\n")
+    job = cluster.sbatch(work, "-p", "small", "--oom-retry", "--mem=200", "--open-mode=append", path)
+    record = job.wait()
+    assert record["JobState"] == "COMPLETED", job.output()
+    assert record["MinMemoryNode"] == "200M"
+    assert "trained on 2500 samples" in job.output()
+
+
+# --- what is not retried -------------------------------------------------------------------------
+
+TRACEBACK = "python3 -c 'raise KeyError(\"response_length\")'"
+ENDINGS = {
+    "exit 1 with a traceback": TRACEBACK,
+    "exit 3": "exit 3",
+    "exit 0": "exit 0",
+    "exit 137 from its own kill -9": "bash -c 'kill -9 $$'",
+    "itself killed": "kill -9 $$",
+    "itself terminated": "kill -TERM $$",
+    "segmentation fault": "bash -c 'kill -SEGV $$'; exit $?",
+    "abort": "kill -ABRT $$",
+    "command not found": "no-such-program",
+    "background child left": "sleep 100 >/dev/null 2>&1 & exit 5",
+    "reads standard input": "cat; exit 6",
+    "exec": "exec python3 -c 'import sys; sys.exit(7)'",
+    "speaks of memory only": "echo 'CUDA out of memory: lowering the batch size'; exit 0",
+}
+
+
+def test_other_ends_are_what_they_were(cluster, work, script):
+    """The same script with and without the plugin: state, exit code, output, one start."""
+    jobs = {}
+    for name, ending in ENDINGS.items():
+        path = script(f"#!/bin/bash\necho \"start $0 $*\" | sed 's/job[0-9]*/job/; s/gpu[0-9]*/n/'\n"
+                      f"{ending}\n", name.replace(" ", "-") + ".sh")
+        jobs[name] = [cluster.sbatch(work, "--mem=60", *options, path, "x", "y z")
+                      for options in (["--oom-retry=off"], ["--oom-retry"])]
+    for name, (plain, opted) in jobs.items():
+        expected, got = plain.wait(), opted.wait()
+        for key in "JobState", "ExitCode", "Reason", "Restarts":
+            assert got[key] == expected[key], (name, key, opted.output())
+        clean = [job.script_output().replace(f"job{job.id.zfill(5)}", "job") for job in (plain, opted)]
+        assert clean[0] == clean[1], name
+
+
+def test_cancelled_is_not_retried(cluster, work, script):
+    jobs = [cluster.sbatch(work, "--mem=60", option, script("#!/bin/bash\nsleep 100\n"))
+            for option in ("--oom-retry=off", "--oom-retry")]
+    for job in jobs:
+        job.wait("RUNNING")
+    for job in jobs:
+        cluster.run("scancel", job.id)
+    plain, opted = (job.wait() for job in jobs)
+    assert plain["JobState"] == opted["JobState"] == "CANCELLED"
+    assert plain["ExitCode"] == opted["ExitCode"]
+
+
+def test_job_that_traps_the_cancellation(cluster, work, script):
+    """It has KillWait to save its work, as without oomrun; then oomrun does not hold it up."""
+    path = script("#!/bin/bash\ntrap 'echo saving; sleep 1; echo saved; exit 9' TERM\n"
+                  "echo ready\nsleep 100 & wait\n")
+    jobs = [cluster.sbatch(work, "--mem=60", option, path)
+            for option in ("--oom-retry=off", "--oom-retry")]
+    for job in jobs:
+        job.wait("RUNNING")
+        wait_output(job, "ready")
+        cluster.run("scancel", job.id)
+    plain, opted = (job.wait() for job in jobs)
+    assert plain["JobState"] == opted["JobState"] == "CANCELLED"
+    assert plain["ExitCode"] == opted["ExitCode"]
+    for job in jobs:
+        wait_output(job, "saved")
+
+
+def wait_output(job, text):
+    from conftest import wait_for
+    wait_for(lambda: text in job.output(), f"{text!r} in the output of job {job.id}", 20)
+
+
+@pytest.mark.parametrize("how", [["--batch", "--signal=USR1"], ["--full", "--signal=USR1"]])
+def test_signals_reach_the_script_once(cluster, work, script, how):
+    path = script("#!/bin/bash\ntrap 'echo caught' USR1\necho ready\n"
+                  "for i in $(seq 40); do sleep 0.05; done\n")
+    outputs = []
+    for option in "--oom-retry=off", "--oom-retry":
+        job = cluster.sbatch(work, "--mem=60", option, path)
+        job.wait("RUNNING")
+        wait_output(job, "ready")
+        cluster.run("scancel", *how, job.id)
+        assert job.wait()["JobState"] == "COMPLETED"
+        outputs.append(job.script_output().replace("User defined signal 1", ""))
+    assert outputs[0].count("caught") == outputs[1].count("caught") == 1
+
+
+@pytest.fixture(scope="module", autouse=True)
+def timed_out(cluster):
+    """Slurm's shortest time limit is a minute, so these two jobs run beside the other tests."""
+    import tempfile
+    import os
+    from pathlib import Path
+    from conftest import OWNER
+    work = Path(tempfile.mkdtemp(prefix="w", dir=cluster.dir.parent))
+    os.chown(work, OWNER.pw_uid, OWNER.pw_gid)
+    return [cluster.sbatch(work, "--mem=60", "--time=1", option, "--wrap", "sleep 1000")
+            for option in ("--oom-retry=off", "--oom-retry")]
+
+
+# --- an agent that does not answer ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["stopped", "hung", "garbage"])
+def test_agent_that_does_not_answer(cluster, work, script, paused, how):
+    """Opted-in jobs start and end normally; a job that runs out of memory ends as without us."""
+    import socket
+    import threading
+    training.stage(work)
+    head = cluster.dir / "oomretry" / "head.sock"
+    moved = head.with_name("moved.sock")
+    if how == "hung":
+        paused("oomagent")
+    else:
+        head.rename(moved)
+    server = None
+    if how == "garbage":
+        server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        server.bind(str(head))
+        head.chmod(0o777)
+        server.listen()
+
+        def answer():
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                connection.sendall(b"\x00\xff garbage\r\n\r\n" * 5000)
+                connection.close()
+        threading.Thread(target=answer, daemon=True).start()
+    try:
+        fine = cluster.sbatch(work, "--mem=60", "--oom-retry", script("#!/bin/sh\necho ran\n"))
+        fails = cluster.sbatch(work, "--mem=60", "--oom-retry",
+                               script("#!/bin/sh\nexit 4\n", "fails.sh"))
+        oom = cluster.sbatch(work, "relax.sh", env=training.environment(work, "relax"))
+        assert fine.wait()["JobState"] == "COMPLETED"
+        assert fine.script_output() == "ran\n"
+        assert fails.wait()["ExitCode"] == "4:0"
+        record = oom.wait()
+        assert (record["JobState"], record["ExitCode"]) == ("FAILED", "1:0")
+        assert len(starts(work)) == 1
+    finally:
+        if server:
+            server.close()
+            head.unlink()
+        if moved.exists():
+            moved.rename(head)
+
+
+def test_time_limit_is_not_retried(timed_out):
+    plain, opted = (job.wait(seconds=150) for job in timed_out)
+    assert plain["JobState"] == opted["JobState"] == "TIMEOUT"
+    assert plain["ExitCode"] == opted["ExitCode"]
+    assert opted["Restarts"] == "0"
