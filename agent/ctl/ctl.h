@@ -15,6 +15,12 @@ struct ctl_verb {
  * with a NULL name. `program` is "oomctl policy". Prints help and suggests near names. */
 int ctl_dispatch(const char *program, const struct ctl_verb *verbs, int argc, char **argv);
 
+enum { CTL_TIMEOUT_MS = 10000 }; /* for an answer of the head */
+
 int ctl_diagnose(int argc, char **argv);
+int ctl_history(int argc, char **argv);
+int ctl_show(int argc, char **argv);
+int ctl_explain(int argc, char **argv);
+int ctl_plan(int argc, char **argv);
 
 #endif

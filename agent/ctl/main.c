@@ -7,6 +7,10 @@
 #include <string.h>
 
 static const struct ctl_verb verbs[] = {
+    {"history", ctl_history, "what happened to jobs: one line a lineage"},
+    {"show", ctl_show, "what is kept of a job or one attempt"},
+    {"explain", ctl_explain, "what happened to a job and why, in words"},
+    {"plan", ctl_plan, "what would be changed next, from a script and its logs"},
     {"diagnose", ctl_diagnose, "what ran out, where and in which phase, from logs"},
     {NULL, NULL, NULL},
 };

@@ -22,6 +22,8 @@ static const struct service_route {
     {"POST", "/v1/attempts/end", attempts_end},
     {"POST", "/v1/attempts/note", attempts_note},
     {"GET", "/v1/lineages/*/policies", attempts_policies},
+    {"GET", "/v1/plan/policies", plan_policies},
+    {"POST", "/v1/plan", plan_make},
     {"GET", "/v1/history", history_list},
     {"GET", "/v1/history/*", history_show},
 };

@@ -8,6 +8,7 @@
 
 #include "agent/evidence/otherlogs.h"
 #include "agent/lib/jsonget.h"
+#include "agent/lib/policy_set.h"
 #include "agent/run/body.h"
 #include "agent/run/files.h"
 #include "agent/run/run.h"
@@ -17,73 +18,6 @@ enum { LEFTOVERS_MS = 15000, MAX_REFUSED = 32 };
 
 /* --- before an attempt -------------------------------------------------------------------------
  */
-
-/* The policies that this lineage is pinned to. */
-static struct oom_policy **fetch_policies(struct run *run, const struct attempt *attempt,
-                                          size_t *count, struct oom_error *err)
-{
-    char path[64];
-    json_t *reply = NULL, *item;
-    size_t i;
-
-    *count = 0;
-    snprintf(path, sizeof(path), "/v1/lineages/%lld/policies", (long long)attempt->lineage);
-    if (api_call(run->api, "GET", path, NULL, &reply, err) != 200) {
-        json_decref(reply);
-        return NULL;
-    }
-    const json_t *list = json_object_get(reply, "policies");
-    struct oom_policy **policies = calloc(json_array_size(list) + 1, sizeof(*policies));
-    json_array_foreach(list, i, item)
-    {
-        struct oom_policy *policy =
-            policies ? oom_policy_from_json(json_object_get(item, "document"),
-                                            json_get_string(item, "name", ""), NULL)
-                     : NULL;
-        if (!policy)
-            continue;
-        oom_policy_set_version(policy, (int)json_get_int(item, "version", 0));
-        policies[(*count)++] = policy;
-    }
-    json_decref(reply);
-    return policies;
-}
-
-static void free_policies(struct oom_policy **policies, size_t count)
-{
-    for (size_t i = 0; policies && i < count; i++)
-        oom_policy_free(policies[i]);
-    free(policies);
-}
-
-static int find_policy(struct oom_policy **policies, size_t count, const char *name)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(oom_policy_name(policies[i]), name) == 0)
-            return (int)i;
-    return -1;
-}
-
-/* Which policy knows this program: what the user named, else what recognises a command of the
- * script (the framework that the log names first), else what the log names, else the general one.
- */
-static int choose_policy(const struct run *run, const struct oom_script *script,
-                         struct oom_policy **policies, size_t count, const char *log_framework)
-{
-    int named = find_policy(policies, count, log_framework);
-    int best = -1;
-
-    if (strcmp(run->options.policy, "auto") != 0)
-        return find_policy(policies, count, run->options.policy);
-    if (script && named >= 0 &&
-        oom_script_recognise(script, (const struct oom_policy *const *)&policies[named], 1) == 0)
-        return named;
-    if (script)
-        best = oom_script_recognise(script, (const struct oom_policy *const *)policies, count);
-    if (best < 0)
-        best = named;
-    return best >= 0 ? best : find_policy(policies, count, "pytorch");
-}
 
 static bool is_resource(const char *knob)
 {
@@ -114,31 +48,40 @@ static int prepare(struct run *run, const struct oom_policy *policy, const struc
     return rc;
 }
 
-static void keep_proof_policy(struct run *run, struct oom_policy **policies, int index)
+static int fetch_policies(struct run *run, const struct attempt *attempt, struct policy_set *set,
+                          struct oom_error *err)
+{
+    char path[64];
+
+    snprintf(path, sizeof(path), "/v1/lineages/%lld/policies", (long long)attempt->lineage);
+    return policy_set_fetch(run->api, path, set, err);
+}
+
+static void keep_proof_policy(struct run *run, struct policy_set *set, int index)
 {
     oom_policy_free(run->proof_policy);
-    run->proof_policy = policies[index];
-    policies[index] = NULL;
+    run->proof_policy = set->items[index];
+    set->items[index] = NULL;
 }
 
 /* The job was queued again with changes: they are made before its first command. */
 static int resume_edits(struct run *run, struct attempt *attempt, const char *framework,
                         struct oom_error *err)
 {
-    size_t count;
+    struct policy_set set;
     int rc = -1;
-    struct oom_policy **policies = fetch_policies(run, attempt, &count, err);
-    struct oom_script *script = policies ? launch_parse(&run->launch, err) : NULL;
+    struct oom_script *script =
+        fetch_policies(run, attempt, &set, err) == 0 ? launch_parse(&run->launch, err) : NULL;
 
     if (script) {
-        int index = choose_policy(run, script, policies, count, framework);
+        int index = policy_set_choose(&set, script, run->options.policy, framework);
         rc = index < 0 ? oom_errorf(err, "the policy of this job is gone")
-                       : prepare(run, policies[index], &attempt->edits, err);
+                       : prepare(run, set.items[index], &attempt->edits, err);
         if (rc == 0)
-            keep_proof_policy(run, policies, index);
+            keep_proof_policy(run, &set, index);
     }
     oom_script_free(script);
-    free_policies(policies, count);
+    policy_set_free(&set);
     return rc;
 }
 
@@ -344,31 +287,30 @@ static enum next out_of_memory(struct run *run, struct attempt *attempt, struct 
     struct oom_values values = {NULL, 0};
     struct oom_edits total = {NULL, 0};
     json_t *reply = NULL;
-    size_t count;
+    struct policy_set set;
     enum next next = NEXT_STOP;
-    struct oom_policy **policies = fetch_policies(run, attempt, &count, &err);
-    int index = policies ? choose_policy(run, script, policies, count, incident->framework) : -1;
 
     oom_decision_init(&decision);
-    if (!policies) {
+    if (fetch_policies(run, attempt, &set, &err) < 0) {
         say_stop(run, attempt, incident, err.text, "");
         return NEXT_STOP;
     }
-    if (index >= 0 && script)
-        oom_script_values(script, policies[index], &values, &err);
+    int index = policy_set_choose(&set, script, run->options.policy, incident->framework);
+    const struct oom_policy *policy = index >= 0 && script ? set.items[index] : NULL;
+    if (policy)
+        oom_script_values(script, policy, &values, &err);
     body_overlay(&values, &attempt->edits);
     if (run->sched && run->sched->describe)
         run->sched->describe(run->job, &values, NULL);
     body_facts(run, attempt, &values);
-    int verdict = decide(run, attempt, incident, &values,
-                         index >= 0 && script ? policies[index] : NULL, &decision, &total, &reply);
+    int verdict = decide(run, attempt, incident, &values, policy, &decision, &total, &reply);
     if (verdict == 0) {
         int64_t number = json_get_int(reply, "attempt", attempt->number + 1);
         say_incident(attempt, incident);
         say_decision(run, &decision, &run->launch.written, number, body_max_attempts(run));
         next = start_next(run, attempt, &decision, &total, number);
-        if (next == NEXT_INPLACE && index >= 0)
-            keep_proof_policy(run, policies, index);
+        if (next == NEXT_INPLACE && policy)
+            keep_proof_policy(run, &set, index);
     } else if (verdict == 1) {
         say_stop(run, attempt, incident, json_get_string(reply, "reason", "no reason was given"),
                  json_get_string(reply, "advice", ""));
@@ -377,7 +319,7 @@ static enum next out_of_memory(struct run *run, struct attempt *attempt, struct 
     oom_edits_free(&total);
     oom_values_free(&values);
     oom_decision_free(&decision);
-    free_policies(policies, count);
+    policy_set_free(&set);
     return next;
 }
 

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * oomctl history: one line a lineage; with a job id, its whole tree. */
+#include <argp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "agent/ctl/ctl.h"
+#include "agent/ctl/lineage_text.h"
+#include "agent/lib/api.h"
+#include "agent/lib/humanize.h"
+#include "agent/lib/jsonget.h"
+#include "agent/lib/table.h"
+#include "agent/lib/urlquery.h"
+#include "db/db.h"
+
+enum { KEY_ALL = 'a', KEY_USER = 'u', KEY_SINCE = 256, KEY_STATE, KEY_JSON, KEY_DB, KEY_LIMIT };
+
+static const struct argp_option option_table[] = {
+    {"user", KEY_USER, "USER", 0, "lineages of this user (administrators)", 0},
+    {"all", KEY_ALL, NULL, 0, "lineages of all users (administrators)", 0},
+    {"since", KEY_SINCE, "T", 0, "not older than: 2h, 3d, or a date 2026-11-29", 0},
+    {"state", KEY_STATE, "S", 0, "running, waiting, completed, failed, stopped, cancelled", 0},
+    {"limit", KEY_LIMIT, "N", 0, "at most N lineages (default 50)", 0},
+    {"json", KEY_JSON, NULL, 0, "as JSON", 0},
+    {"db", KEY_DB, "FILE", 0, "read this database instead of asking the head", 0},
+    {NULL, 0, NULL, 0, NULL, 0},
+};
+
+struct arguments {
+    char path[1024];
+    const char *job;
+    const char *db_path;
+    bool json;
+};
+
+static int64_t parse_since(struct argp_state *state, const char *text)
+{
+    char *end;
+    double value = strtod(text, &end);
+    struct tm day = {.tm_isdst = -1};
+
+    if (end > text && value >= 0 && end[0] && !end[1] && strchr("smhdw", *end)) {
+        static const double seconds[] = {1, 60, 3600, 86400, 604800};
+        return db_now_ms() - (int64_t)(value * 1000 * seconds[strchr("smhdw", *end) - "smhdw"]);
+    }
+    const char *rest = strptime(text, "%Y-%m-%d", &day);
+    if (!rest || (*rest && *rest != 'T'))
+        argp_error(state,
+                   "--since takes 90s, 30m, 2h, 3d, 1w or a date such as 2026-11-29, "
+                   "not \"%s\"",
+                   text);
+    return (int64_t)mktime(&day) * 1000;
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+    struct arguments *a = state->input;
+    char number[32];
+
+    switch (key) {
+    case KEY_ALL:
+        return urlquery_add(a->path, sizeof(a->path), "all", "1") ? EINVAL : 0;
+    case KEY_USER:
+        return urlquery_add(a->path, sizeof(a->path), "user", arg) ? EINVAL : 0;
+    case KEY_STATE:
+        return urlquery_add(a->path, sizeof(a->path), "state", arg) ? EINVAL : 0;
+    case KEY_LIMIT:
+        return urlquery_add(a->path, sizeof(a->path), "limit", arg) ? EINVAL : 0;
+    case KEY_SINCE:
+        snprintf(number, sizeof(number), "%lld", (long long)parse_since(state, arg));
+        return urlquery_add(a->path, sizeof(a->path), "since_ms", number) ? EINVAL : 0;
+    case KEY_JSON:
+        a->json = true;
+        return 0;
+    case KEY_DB:
+        a->db_path = arg;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (a->job)
+            argp_error(state, "one job at a time");
+        a->job = arg;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static void print_list(const json_t *lineages)
+{
+    struct table *table =
+        table_new("JOB\tNAME\tUSER\tSTATE\tATTEMPTS\tLAST FAILURE\tCHANGED\tWHEN");
+    json_t *lineage;
+    size_t i;
+
+    json_array_foreach(lineages, i, lineage)
+    {
+        char job[64], failure[128], changed[256], when[64], attempts[16];
+        const char *state = json_get_string(lineage, "state", "");
+        lineage_job(lineage, job, sizeof(job));
+        lineage_failure(json_object_get(lineage, "incident"), failure, sizeof(failure));
+        lineage_changed(json_object_get(lineage, "edits"), changed, sizeof(changed));
+        if (strcmp(state, "stopped") == 0)
+            snprintf(changed, sizeof(changed), "%.48s%s", json_get_string(lineage, "reason", ""),
+                     strlen(json_get_string(lineage, "reason", "")) > 48 ? "…" : "");
+        humanize_when(json_get_int(lineage, "updated_ms", 0), db_now_ms(), when, sizeof(when));
+        snprintf(attempts, sizeof(attempts), "%lld",
+                 (long long)json_get_int(lineage, "attempts", 0));
+        table_row(table, job, json_get_string(lineage, "name", ""),
+                  json_get_string(lineage, "user", ""), state, attempts, failure, changed, when,
+                  NULL);
+    }
+    table_print(table, stdout);
+    table_free(table);
+}
+
+static void print_tree(const json_t *reply)
+{
+    const json_t *lineage = json_object_get(reply, "lineage");
+    json_t *attempt;
+    size_t i;
+    char job[64];
+
+    lineage_job(lineage, job, sizeof(job));
+    printf("%s  %s  %s  %s\n", job, json_get_string(lineage, "name", ""),
+           json_get_string(lineage, "user", ""), json_get_string(lineage, "state", ""));
+    json_array_foreach(json_object_get(reply, "attempts"), i, attempt) lineage_print_attempt(
+        lineage, attempt, i + 1 == json_array_size(json_object_get(reply, "attempts")));
+    const char *reason = json_get_string(lineage, "reason", "");
+    if (*reason)
+        printf("   %s\n", reason);
+}
+
+int ctl_history(int argc, char **argv)
+{
+    static const struct argp argp = {option_table,
+                                     parse_option,
+                                     "[JOBID]",
+                                     "What happened to jobs: one line a lineage, newest first; "
+                                     "with a job id, all its attempts.",
+                                     NULL,
+                                     NULL,
+                                     NULL};
+    struct arguments a = {.path = "/v1/history"};
+    struct oom_error err = {""};
+    json_t *reply = NULL;
+
+    if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0)
+        return 2;
+    if (a.job && lineage_path(a.job, a.path, sizeof(a.path), &err) < 0) {
+        fprintf(stderr, "oomctl: history: %s\n", err.text);
+        return 2;
+    }
+    struct api *api = api_open_default(a.db_path, CTL_TIMEOUT_MS, &err);
+    int status = api ? api_call(api, "GET", a.path, NULL, &reply, &err) : -1;
+    api_close(api);
+    if (status != 200) {
+        fprintf(stderr, "oomctl: history: %s\n", err.text);
+        json_decref(reply);
+        return status == 404 ? 1 : 2;
+    }
+    if (a.json) {
+        json_dumpf(reply, stdout, JSON_INDENT(2));
+        putchar('\n');
+    } else if (a.job) {
+        print_tree(reply);
+    } else if (json_array_size(json_object_get(reply, "lineages")) == 0) {
+        puts("No lineages yet: nothing has run under oomretry here.");
+    } else {
+        print_list(json_object_get(reply, "lineages"));
+    }
+    json_decref(reply);
+    return 0;
+}

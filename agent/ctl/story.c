@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/ctl/story.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/ctl/lineage_text.h"
+#include "agent/lib/humanize.h"
+#include "agent/lib/jsonget.h"
+
+static void print_indented(const char *text, const char *indent)
+{
+    while (*text) {
+        size_t n = strcspn(text, "\n");
+        printf("%s%.*s\n", indent, (int)n, text);
+        text += n + (text[n] == '\n');
+    }
+}
+
+static void tell_incident(const json_t *attempt)
+{
+    const json_t *incident = json_object_get(attempt, "incident");
+    const json_t *cause = json_object_get(incident, "cause");
+    const json_t *numbers = json_object_get(incident, "numbers");
+    const char *text = json_get_string(cause, "text", NULL);
+    int64_t tried = json_get_int(numbers, "tried", -1), left = json_get_int(numbers, "free", -1);
+    int64_t total = json_get_int(numbers, "total", -1);
+    char a[32], b[32], c[32];
+
+    if (!json_is_object(incident))
+        return;
+    printf("  %s", json_get_string(incident, "summary", ""));
+    const char *how = json_get_string(incident, "evidence", "");
+    printf("%s%s\n", *how ? "; known from " : "", how);
+    if (tried >= 0 && left >= 0) {
+        humanize_bytes(tried, a, sizeof(a));
+        humanize_bytes(left, b, sizeof(b));
+        humanize_bytes(tried > left ? tried - left : 0, c, sizeof(c));
+        printf("  it tried to allocate %s with %s free: %s short", a, b, c);
+        if (total >= 0) {
+            humanize_bytes(total, a, sizeof(a));
+            printf(" (of %s)", a);
+        }
+        putchar('\n');
+    }
+    if (text)
+        printf("  %s:%lld\n    | %s\n", json_get_string(cause, "file", "log"),
+               (long long)json_get_int(cause, "line", 0), text);
+}
+
+static void tell_skipped(const json_t *skipped)
+{
+    json_t *item;
+    size_t i;
+
+    json_array_foreach(skipped, i, item)
+        printf("    skipped %s: %s\n", json_get_string(item, "rung", ""),
+               json_get_string(item, "why", ""));
+}
+
+static void tell_decision(const json_t *attempt)
+{
+    const json_t *decision = json_object_get(attempt, "decision");
+    double cost = json_number_value(json_object_get(decision, "cost"));
+    const char *applied = json_get_string(attempt, "applied", "unknown");
+    json_t *edit;
+    size_t i;
+
+    if (!json_is_object(decision))
+        return;
+    printf("  because: %s\n", json_get_string(decision, "reason", ""));
+    if (*json_get_string(decision, "taken_back", ""))
+        printf("  rung %s had made it worse and was taken back\n",
+               json_get_string(decision, "taken_back", ""));
+    printf("  rung %s of %s (%s), started %s\n", json_get_string(decision, "rung", ""),
+           json_get_string(decision, "policy", ""), json_get_string(decision, "kind", ""),
+           json_get_string(attempt, "mode", ""));
+    if (cost > 0)
+        printf("  cost: about %.0f %% of the throughput\n", cost * 100);
+    json_array_foreach(json_object_get(attempt, "edits"), i, edit)
+    {
+        const char *where = json_get_string(edit, "where", NULL);
+        printf("    %s: %s -> %s%s%s\n", json_get_string(edit, "knob", ""),
+               json_get_string(edit, "old", "(not set)"), json_get_string(edit, "new", "(removed)"),
+               where ? "   at " : "", where ? where : "");
+    }
+    tell_skipped(json_object_get(decision, "skipped"));
+    if (strcmp(applied, "unknown") != 0)
+        printf("  the change %s: %s\n", strcmp(applied, "yes") == 0 ? "arrived" : "DID NOT ARRIVE",
+               json_get_string(attempt, "proof", ""));
+}
+
+/* The diff of the newest attempt is against what the user submitted: the patch to keep. */
+static const char *last_diff(const json_t *attempts)
+{
+    const char *diff = NULL;
+    json_t *attempt;
+    size_t i;
+
+    json_array_foreach(attempts, i, attempt)
+    {
+        const char *text = json_get_string(attempt, "diff", NULL);
+        if (text && *text)
+            diff = text;
+    }
+    return diff;
+}
+
+static void tell_end(const json_t *lineage, const json_t *attempts)
+{
+    const char *state = json_get_string(lineage, "state", "");
+    const char *reason = json_get_string(lineage, "reason", "");
+    const char *advice = json_get_string(lineage, "advice", "");
+    const char *diff = last_diff(attempts);
+    const json_t *last = json_array_get(attempts, json_array_size(attempts) - 1);
+
+    printf("\nThe job is %s%s%s\n", state, *reason ? ": " : ".", reason);
+    tell_skipped(json_object_get(json_object_get(last, "evidence"), "skipped"));
+    if (*advice)
+        printf("What could be done: %s\n", advice);
+    if (diff && strcmp(state, "completed") == 0)
+        printf("\nThis patch makes the working settings permanent:\n");
+    else if (diff)
+        printf("\nThe last attempt ran with:\n");
+    if (diff)
+        print_indented(diff, "  ");
+}
+
+void story_explain(const json_t *reply, const char *what)
+{
+    const json_t *lineage = json_object_get(reply, "lineage");
+    const json_t *attempts = json_object_get(reply, "attempts");
+    json_t *attempt;
+    size_t i;
+    char job[64], when[64], took[32];
+
+    (void)what;
+    lineage_job(lineage, job, sizeof(job));
+    printf("%s  %s of %s%s%s\n", job, json_get_string(lineage, "name", ""),
+           json_get_string(lineage, "user", ""),
+           *json_get_string(lineage, "framework", "") ? ", framework " : "",
+           json_get_string(lineage, "framework", ""));
+    json_array_foreach(attempts, i, attempt)
+    {
+        int64_t started = json_get_int(attempt, "started_ms", -1);
+        int64_t ended = json_get_int(attempt, "ended_ms", -1);
+        const char *outcome =
+            json_get_string(attempt, "outcome", json_get_string(attempt, "state", ""));
+        printf("\nAttempt %lld", (long long)json_get_int(attempt, "number", 0));
+        if (started >= 0) {
+            humanize_iso(started, when, sizeof(when));
+            printf("  %s", when);
+        }
+        if (started >= 0 && ended >= 0) {
+            humanize_duration(ended - started, took, sizeof(took));
+            printf("  %s after %s", outcome, took);
+        } else {
+            printf("  %s", outcome);
+        }
+        putchar('\n');
+        tell_decision(attempt);
+        tell_incident(attempt);
+    }
+    tell_end(lineage, attempts);
+}
+
+static void print_windows(const json_t *windows)
+{
+    json_t *line;
+    size_t i;
+
+    json_array_foreach(windows, i, line)
+        printf("    %s:%lld | %s\n", json_get_string(line, "file", ""),
+               (long long)json_get_int(line, "line", 0), json_get_string(line, "text", ""));
+}
+
+static void print_attempt(const json_t *attempt)
+{
+    const json_t *evidence = json_object_get(attempt, "evidence");
+    const char *diff = json_get_string(attempt, "diff", "");
+    const char *knob;
+    json_t *value;
+
+    printf("attempt %lld: %s\n", (long long)json_get_int(attempt, "number", 0),
+           json_get_string(attempt, "outcome", json_get_string(attempt, "state", "")));
+    printf("  job %s, restart %lld, node %s, exit %lld, signal %lld\n",
+           json_get_string(attempt, "job", ""), (long long)json_get_int(attempt, "restart", 0),
+           json_get_string(attempt, "node", ""), (long long)json_get_int(attempt, "exit_code", -1),
+           (long long)json_get_int(attempt, "signal", 0));
+    tell_decision(attempt);
+    tell_incident(attempt);
+    if (json_object_size(json_object_get(attempt, "values")) > 0)
+        printf("  settings when it failed:\n");
+    json_object_foreach(json_object_get(attempt, "values"), knob, value)
+    {
+        const char *text = json_get_string(value, "value", NULL);
+        const char *where = json_get_string(value, "where", "");
+        if (text && strcmp(json_get_string(value, "source", ""), "default") != 0)
+            printf("    %s = %s   (%s%s%s)\n", knob, text, json_get_string(value, "source", ""),
+                   *where ? " " : "", where);
+    }
+    if (json_array_size(json_object_get(evidence, "windows")) > 0)
+        printf("  the log there:\n");
+    print_windows(json_object_get(evidence, "windows"));
+    if (*diff)
+        printf("  it ran with:\n");
+    print_indented(diff, "    ");
+}
+
+void story_facts(const json_t *reply, const char *what)
+{
+    const char *dot = what[0] == 'L' ? NULL : strchr(what, '.');
+    int64_t only = dot ? atoll(dot + 1) : 0;
+    json_t *attempt;
+    size_t i;
+
+    json_array_foreach(json_object_get(reply, "attempts"), i,
+                       attempt) if (!only || json_get_int(attempt, "number", 0) == only)
+        print_attempt(attempt);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/head/deciding.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/lib/jsonget.h"
+#include "db/policies.h"
+
+enum { MAX_POLICIES = 4, MAX_REFUSED = 64 };
+
+static struct oom_policy *load_policy(struct service *service, const json_t *versions,
+                                      const char *name, struct oom_error *err)
+{
+    int64_t version = json_get_int(versions, name, 0);
+
+    if (!version)
+        return NULL;
+    json_t *document = policies_load(service->db, name, version, NULL, err);
+    struct oom_policy *policy = document ? oom_policy_from_json(document, name, err) : NULL;
+    json_decref(document);
+    if (policy)
+        oom_policy_set_version(policy, (int)version);
+    return policy;
+}
+
+/* The framework's own policy first, then the general ones. */
+static size_t load_policies(struct service *service, const struct deciding *input,
+                            struct oom_policy **out, struct oom_error *err)
+{
+    const char *wanted = json_get_string(input->options, "policy", "auto");
+    const char *names[MAX_POLICIES] = {input->framework, "pytorch", "host"};
+    size_t count = 0;
+
+    if (*wanted && strcmp(wanted, "auto") != 0)
+        names[0] = wanted;
+    for (size_t i = 0; i < 3; i++) {
+        if (!*names[i] || (i > 0 && strcmp(names[i], names[0]) == 0))
+            continue;
+        struct oom_policy *policy = load_policy(service, input->versions, names[i], err);
+        if (policy)
+            out[count++] = policy;
+    }
+    return count;
+}
+
+static int retry_limit(const struct service *service, const json_t *options)
+{
+    int64_t wanted = json_get_int(options, "max_retries", service->limits->default_retries);
+
+    if (wanted < 0)
+        wanted = 0;
+    if (service->limits->max_retries && wanted > service->limits->max_retries)
+        wanted = service->limits->max_retries;
+    return (int)wanted;
+}
+
+static bool allows_training(const json_t *options)
+{
+    return strstr(json_get_string(options, "allow", ""), "training") != NULL;
+}
+
+int deciding_run(struct service *service, const struct deciding *input,
+                 struct oom_decision *decision, struct oom_error *err)
+{
+    struct oom_policy *policies[MAX_POLICIES] = {NULL};
+    const char *refused[MAX_REFUSED + 1] = {NULL}, *refused_why[MAX_REFUSED + 1] = {NULL};
+    struct oom_incident incident;
+    struct oom_values values = {NULL, 0};
+    enum oom_mode mode = OOM_MODE_AUTO;
+    size_t i;
+    json_t *item;
+    int rc = -1;
+
+    oom_incident_init(&incident);
+    json_array_foreach(input->refused, i, item)
+    {
+        if (i >= MAX_REFUSED)
+            break;
+        refused[i] = json_get_string(item, "rung", "");
+        refused_why[i] = json_get_string(item, "why", "");
+    }
+    size_t count = load_policies(service, input, policies, err);
+    if (count == 0) {
+        snprintf(decision->reason, sizeof(decision->reason), "no policy fits: %s",
+                 err && *err->text ? err->text : "none is enabled");
+        rc = 0;
+        goto out;
+    }
+    if (oom_incident_from_json(input->incident, &incident, err) < 0 ||
+        oom_values_from_json(input->values, &values) < 0)
+        goto out;
+    oom_mode_parse(json_get_string(input->options, "mode", "auto"), &mode);
+    struct oom_case oom_case = {
+        .incident = &incident,
+        .values = &values,
+        .steps = input->steps,
+        .step_count = input->step_count,
+        .max_retries = retry_limit(service, input->options),
+        .retries_used = input->retries_used,
+        .allow_training = allows_training(input->options),
+        .mode = mode,
+        .refused = refused,
+        .refused_why = refused_why,
+    };
+    rc = oom_decide((const struct oom_policy *const *)policies, count, &oom_case, decision, err);
+out:
+    for (i = 0; i < count; i++)
+        oom_policy_free(policies[i]);
+    oom_values_free(&values);
+    oom_incident_free(&incident);
+    return rc;
+}
