@@ -112,8 +112,8 @@ $(BUILD)/libexec/oomretry/liboomargv.so: $(PRELOAD_SRC)
 # The build directory has the shape of an installed tree: programs find ../share/oomretry.
 $(BUILD)/share/oomretry:
 	@mkdir -p $@
-	ln -sfn ../../../policies/signatures $@/signatures
-	ln -sfn ../../../policies/frameworks $@/frameworks
+	ln -sfnr policies/signatures $@/signatures
+	ln -sfnr policies/frameworks $@/frameworks
 
 # --- tests --------------------------------------------------------------------------------------
 
