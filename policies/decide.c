@@ -9,7 +9,6 @@
 #include "policies/decide_impl.h"
 
 #define MAX_CANDIDATES 96
-#define GIB 1073741824.0
 
 struct candidate {
     const struct oom_policy *policy;
@@ -87,8 +86,7 @@ static void add_candidate(const struct making *m, const struct oom_policy *own,
     for (size_t i = 0; i < *count; i++)
         if (list[i].rung == rung)
             return;
-    list[(*count)++] =
-        (struct candidate){policy, rung, policy_entry_params(rung, entry), group};
+    list[(*count)++] = (struct candidate){policy, rung, policy_entry_params(rung, entry), group};
 }
 
 /* Within a group the cheaper comes first; what nobody has measured comes last. */
@@ -106,18 +104,27 @@ static int by_group_and_price(const void *left, const void *right)
     return a < b ? -1 : a > b; /* glibc's qsort merges: the written order stays */
 }
 
+static void add_ladder(const struct making *m, const struct oom_policy *policy,
+                       const struct ladder *ladder, int place, struct candidate *list,
+                       size_t *count)
+{
+    for (size_t i = 0; ladder && i < ladder->entry_count; i++)
+        add_candidate(m, policy, &ladder->entries[i], place * 1000 + ladder->entries[i].group, list,
+                      count);
+}
+
 static size_t list_candidates(const struct making *m, const struct oom_incident *problem,
                               struct candidate *list)
 {
     size_t count = 0;
 
-    for (size_t p = 0; p < m->policy_count; p++) {
-        const struct ladder *ladder =
-            policy_ladder(m->policies[p], problem->domain, problem->phase);
-        for (size_t i = 0; ladder && i < ladder->entry_count; i++)
-            add_candidate(m, m->policies[p], &ladder->entries[i],
-                          (int)p * 1000 + ladder->entries[i].group, list, &count);
-    }
+    for (size_t p = 0; p < m->policy_count; p++)
+        add_ladder(m, m->policies[p], policy_before(m->policies[p], problem->domain), (int)p, list,
+                   &count);
+    for (size_t p = 0; p < m->policy_count; p++)
+        add_ladder(m, m->policies[p],
+                   policy_ladder(m->policies[p], problem->domain, problem->phase),
+                   (int)(m->policy_count + p), list, &count);
     qsort(list, count, sizeof(*list), by_group_and_price);
     return count;
 }
@@ -153,6 +160,8 @@ static const char *history_against(const struct making *m, const struct candidat
         snprintf(text, size, "made it worse");
     else if (lineage_taken_back(m->input, policy, name))
         snprintf(text, size, "was taken back before: it made it worse");
+    else if (lineage_changed_nothing(m->input, policy, name))
+        snprintf(text, size, "changed nothing last time: the same bytes are missing");
     else if (uses > 0 && (candidate->rung->restart || only_literals(candidate->rung)))
         snprintf(text, size, "was used already");
     else if (uses >= candidate->params.repeat)
@@ -177,8 +186,9 @@ static void drop_unchanged(struct oom_edits *edits)
 
     for (size_t i = 0; i < edits->count; i++) {
         struct oom_edit *edit = &edits->items[i];
-        bool same = edit->old_value && edit->new_value ? strcmp(edit->old_value, edit->new_value) == 0
-                                                       : edit->old_value == edit->new_value;
+        bool same = edit->old_value && edit->new_value
+                        ? strcmp(edit->old_value, edit->new_value) == 0
+                        : edit->old_value == edit->new_value;
         if (!same) {
             edits->items[kept++] = *edit;
             continue;
@@ -223,11 +233,10 @@ static int consider(struct making *m, const struct oom_incident *problem,
 
     if (history_against(m, candidate, being_taken_back, why, sizeof(why))[0])
         return add_skip(m, candidate->rung->name, why);
-    env_init(&env, candidate->policy, m->input, problem);
+    env_init(&env, candidate->policy, m->policies[0], m->input, problem);
     env.base = base;
     enum rung_fit fit = rung_plan(&env, candidate->rung, &candidate->params, &plan);
-    if (fit != RUNG_SKIP &&
-        (merge(&all, base) != 0 || merge(&all, &plan.edits) != 0)) {
+    if (fit != RUNG_SKIP && (merge(&all, base) != 0 || merge(&all, &plan.edits) != 0)) {
         rc = oom_errorf(m->err, "out of memory");
     } else if (fit == RUNG_SKIP) {
         rc = add_skip(m, candidate->rung->name, plan.why);
@@ -276,7 +285,8 @@ static int choose(struct making *m, const struct oom_incident *problem,
     return rc;
 }
 
-/* --- diagnosis ---------------------------------------------------------------------------------- */
+/* --- diagnosis ----------------------------------------------------------------------------------
+ */
 
 static bool step_holds(const struct oom_step *step, const struct rung *rung)
 {
@@ -341,7 +351,7 @@ static int add_diagnosis(struct making *m, const struct oom_incident *problem,
                 return -1;
             continue;
         }
-        env_init(&env, list[i].policy, m->input, problem);
+        env_init(&env, list[i].policy, m->policies[0], m->input, problem);
         env.base = &choice->edits;
         enum rung_fit fit = rung_plan(&env, list[i].rung, &list[i].params, &plan);
         int rc = 0;
@@ -358,7 +368,8 @@ static int add_diagnosis(struct making *m, const struct oom_incident *problem,
     return 0;
 }
 
-/* --- the outcome -------------------------------------------------------------------------------- */
+/* --- the outcome --------------------------------------------------------------------------------
+ */
 
 static const char *domain_words(enum oom_domain domain)
 {
@@ -412,7 +423,11 @@ static enum oom_mode choose_mode(const struct making *m, const struct choice *ch
     bool may_requeue = !requeue || strcmp(requeue, "false") != 0;
     enum oom_mode mode = m->input->mode;
 
-    if (!scheduler || strcmp(scheduler, "none") == 0)
+    if (!scheduler && mode == OOM_MODE_AUTO)
+        return changes_resources(&choice->edits) ? OOM_MODE_REQUEUE : OOM_MODE_INPLACE;
+    if (!scheduler)
+        return mode;
+    if (strcmp(scheduler, "none") == 0)
         return OOM_MODE_INPLACE;
     if (strcmp(scheduler, "ray") == 0)
         return mode == OOM_MODE_AUTO ? OOM_MODE_RESUBMIT : mode;
@@ -446,17 +461,15 @@ static void tell_retry(const struct making *m, const struct oom_incident *proble
         snprintf(back, sizeof(back), "%s made it worse and is taken back; ", out->taken_back);
     if (diagnosis[0])
         snprintf(also, sizeof(also), "; %s gathers evidence in this attempt", diagnosis);
-    set_reason(out, "%s in %s%s: %s%s%s%s", domain_words(problem->domain),
-               problem->phase == OOM_PHASE_UNKNOWN ? "an unknown phase"
-                                                   : oom_phase_name(problem->phase),
-               bytes, back, rung->about,
-               rung->restart ? " (one identical restart: the cause is outside the job's settings)"
-                             : "",
-               also);
+    set_reason(
+        out, "%s in %s%s: %s%s%s%s", domain_words(problem->domain),
+        problem->phase == OOM_PHASE_UNKNOWN ? "an unknown phase" : oom_phase_name(problem->phase),
+        bytes, back, rung->about,
+        rung->restart ? " (one identical restart: the cause is outside the job's settings)" : "",
+        also);
 }
 
-static int finish_retry(struct making *m, const struct oom_incident *problem,
-                        struct choice *choice)
+static int finish_retry(struct making *m, const struct oom_incident *problem, struct choice *choice)
 {
     struct oom_decision *out = m->out;
     const struct candidate *candidate = &choice->candidate;
@@ -528,8 +541,7 @@ static int finish_stop(struct making *m, const struct oom_incident *problem)
     struct oom_decision *out = m->out;
     size_t tried = m->input->step_count;
 
-    snprintf(out->policy, sizeof(out->policy), "%s",
-             m->policy_count ? m->policies[0]->name : "");
+    snprintf(out->policy, sizeof(out->policy), "%s", m->policy_count ? m->policies[0]->name : "");
     if (tried > 0)
         set_reason(out,
                    "%s in %s: after %zu change%s no rung of the ladder is left that may help "
@@ -557,7 +569,8 @@ static int stop(struct making *m, const char *fmt, ...)
     return 0;
 }
 
-/* --- deciding ----------------------------------------------------------------------------------- */
+/* --- deciding -----------------------------------------------------------------------------------
+ */
 
 /* What is to be solved once a step is taken back: the problem that it answered. */
 static void problem_of_step(const struct oom_case *input, const struct oom_step *step,
@@ -605,8 +618,7 @@ static int take_back(struct making *m, int index, struct choice *choice)
 static bool may_stack(const struct making *m, int index)
 {
     static const char *const kinds[] = {"tokens", "recompute", "buffer", "concurrency"};
-    const struct rung *rung =
-        lineage_rung(&m->input->steps[index], m->policies, m->policy_count);
+    const struct rung *rung = lineage_rung(&m->input->steps[index], m->policies, m->policy_count);
 
     for (size_t i = 0; rung && i < sizeof(kinds) / sizeof(kinds[0]); i++)
         if (strcmp(rung->kind, kinds[i]) == 0)
@@ -673,11 +685,8 @@ static int decide(struct making *m)
 int oom_decide(const struct oom_policy *const *policies, size_t policy_count,
                const struct oom_case *input, struct oom_decision *out, struct oom_error *err)
 {
-    struct making m = {.policies = policies,
-                       .policy_count = policy_count,
-                       .input = input,
-                       .out = out,
-                       .err = err};
+    struct making m = {
+        .policies = policies, .policy_count = policy_count, .input = input, .out = out, .err = err};
 
     oom_decision_init(out);
     int rc = decide(&m);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -10,10 +11,12 @@
 #define MIB 1048576.0
 
 void env_init(struct decide_env *env, const struct oom_policy *policy,
-              const struct oom_case *input, const struct oom_incident *incident)
+              const struct oom_policy *framework, const struct oom_case *input,
+              const struct oom_incident *incident)
 {
     memset(env, 0, sizeof(*env));
     env->policy = policy;
+    env->framework = framework;
     env->input = input;
     env->incident = incident;
     env->lets = policy->let_count;
@@ -156,6 +159,13 @@ static void set_bytes(int64_t bytes, struct oom_expr_value *out)
         oom_expr_set_number(out, (double)bytes);
 }
 
+/* The decisive line, as far as it fits. */
+static void resolve_text(const struct oom_incident *incident, struct oom_expr_value *out)
+{
+    out->kind = OOM_EXPR_STRING;
+    snprintf(out->text, sizeof(out->text), "%s", incident->cause.text ? incident->cause.text : "");
+}
+
 static void resolve_incident(const struct oom_incident *incident, const char *name,
                              struct oom_expr_value *out)
 {
@@ -169,6 +179,8 @@ static void resolve_incident(const struct oom_incident *incident, const char *na
         out->kind = OOM_EXPR_NULL;
     else if (strcmp(name, "direction") == 0)
         oom_expr_set_string(out, oom_direction_name(incident->direction));
+    else if (strcmp(name, "text") == 0)
+        resolve_text(incident, out);
     else if (strcmp(name, "short_bytes") == 0)
         set_bytes(oom_numbers_short_bytes(n), out);
     else if (strcmp(name, "tried_bytes") == 0)
@@ -222,7 +234,8 @@ static void resolve_capture(const struct decide_env *env, const char *name,
         const struct capture *capture = &env->policy->captures[i];
         if (strcmp(capture->name, name) != 0)
             continue;
-        if (incident->cause.text && oom_regex_number(capture->regex, incident->cause.text, &number)) {
+        if (incident->cause.text &&
+            oom_regex_number(capture->regex, incident->cause.text, &number)) {
             oom_expr_set_number(out, number);
             return;
         }
@@ -287,6 +300,23 @@ static void resolve_fact(const struct decide_env *env, const char *name, struct 
         oom_expr_set_string(out, text);
 }
 
+/* Whether an inference engine shares the trainer's GPUs is the framework's to say; one that does
+ * not say never does. */
+static void resolve_colocated(const struct decide_env *env, struct oom_expr_value *out)
+{
+    const struct oom_policy *framework = env->framework;
+
+    oom_expr_set_bool(out, false);
+    for (size_t i = 0; framework && i < framework->let_count; i++) {
+        if (strcmp(framework->lets[i].name, "colocated") != 0)
+            continue;
+        struct decide_env theirs = *env;
+        theirs.policy = framework;
+        theirs.lets = i;
+        oom_expr_eval(framework->lets[i].expr, env_resolve, &theirs, out);
+    }
+}
+
 void env_resolve(void *arg, const char *name, struct oom_expr_value *out)
 {
     const struct decide_env *env = arg;
@@ -318,6 +348,10 @@ void env_resolve(void *arg, const char *name, struct oom_expr_value *out)
         if (old)
             below.edits = NULL;
         oom_expr_eval(env->policy->lets[i].expr, env_resolve, &below, out);
+        return;
+    }
+    if (strcmp(name, "colocated") == 0) {
+        resolve_colocated(env, out);
         return;
     }
     resolve_fact(env, name, out);

@@ -16,6 +16,7 @@
  * `edits` on top; "old." looks below `edits`. */
 struct decide_env {
     const struct oom_policy *policy;
+    const struct oom_policy *framework; /* whose "colocated" the general policies see */
     const struct oom_case *input;
     const struct oom_incident *incident; /* the problem to solve, not always the input's */
     const struct oom_edits *base;        /* NULL: none */
@@ -25,7 +26,8 @@ struct decide_env {
 };
 
 void env_init(struct decide_env *env, const struct oom_policy *policy,
-              const struct oom_case *input, const struct oom_incident *incident);
+              const struct oom_policy *framework, const struct oom_case *input,
+              const struct oom_incident *incident);
 void env_resolve(void *arg, const char *name, struct oom_expr_value *out); /* arg: the env */
 /* 1 yes, 0 no, -1 unknown. */
 int env_truth(struct decide_env *env, const struct oom_expr *expr);
@@ -38,13 +40,16 @@ void env_knob_value(const struct decide_env *env, const struct knob *knob, bool 
 /* "64G", "65536": MiB, as Slurm reads it. */
 bool env_read_mem_mib(const char *text, double *out);
 
-/* --- decide_lineage.c --------------------------------------------------------------------------- */
+/* --- decide_lineage.c ---------------------------------------------------------------------------
+ */
 
 /* How often a rung was used and stayed in force. */
 int lineage_uses(const struct oom_case *input, const char *policy, const char *rung);
 bool lineage_taken_back(const struct oom_case *input, const char *policy, const char *rung);
 bool lineage_not_applied(const struct oom_case *input, const char *policy, const char *rung);
 const char *lineage_refused(const struct oom_case *input, const char *rung); /* why, or NULL */
+/* The last step was this rung, and just as many bytes are missing as before it. */
+bool lineage_changed_nothing(const struct oom_case *input, const char *policy, const char *rung);
 /* The settings after `edits` are those of an attempt that has already failed. */
 bool lineage_is_repeat(const struct oom_case *input, const struct oom_edits *edits);
 /* Keeps a new number on the near side of one that an earlier step moved away from: what was too
@@ -59,7 +64,8 @@ int lineage_worse_step(const struct oom_case *input, const struct oom_policy *co
 const struct rung *lineage_rung(const struct oom_step *step,
                                 const struct oom_policy *const *policies, size_t policy_count);
 
-/* --- decide_rung.c ------------------------------------------------------------------------------ */
+/* --- decide_rung.c ------------------------------------------------------------------------------
+ */
 
 enum rung_fit {
     RUNG_SKIP, /* not legal, or cannot help: `why` says */

@@ -67,8 +67,8 @@ json_t *oom_decision_to_json(const struct oom_decision *decision)
                   skipped_to_json(decision));
     if (!object)
         return NULL;
-    int rc = set_text(object, "policy", decision->policy) | set_text(object, "rung", decision->rung) |
-             set_text(object, "kind", decision->kind) |
+    int rc = set_text(object, "policy", decision->policy) |
+             set_text(object, "rung", decision->rung) | set_text(object, "kind", decision->kind) |
              set_text(object, "taken_back", decision->taken_back) |
              set_text(object, "advice", decision->advice);
     if (decision->retry)

@@ -49,6 +49,17 @@ const char *lineage_refused(const struct oom_case *input, const char *rung)
     return NULL;
 }
 
+bool lineage_changed_nothing(const struct oom_case *input, const char *policy, const char *rung)
+{
+    if (input->step_count == 0)
+        return false;
+    const struct oom_step *last = &input->steps[input->step_count - 1];
+    int64_t after = oom_numbers_short_bytes(&input->incident->numbers);
+    return is_step(last, policy, rung) && last->edits.count > 0 && last->short_before_bytes > 0 &&
+           last->domain == input->incident->domain && last->phase == input->incident->phase &&
+           after == last->short_before_bytes;
+}
+
 static bool same_value(const char *a, const char *b)
 {
     double x, y;

@@ -150,8 +150,7 @@ static bool compute_number(struct decide_env *env, const struct edit_spec *edit,
         number = lineage_between(env->input, knob->info.name, now.number, number);
     if (!bound_number(env, knob, edit->move, &number, out))
         return false;
-    if (known && edit->move != MOVE_ANY &&
-        !moves_enough(knob, edit->move, now.number, number, out))
+    if (known && edit->move != MOVE_ANY && !moves_enough(knob, edit->move, now.number, number, out))
         return false;
     format_number(knob, number, text, size);
     return true;
@@ -217,7 +216,7 @@ static bool plan_edit(struct decide_env *env, const struct edit_spec *edit, stru
         return true;
     if (edit->to) {
         if (!compute(env, edit, knob, text, sizeof(text), out))
-            return false;
+            return edit->optional;
         new_value = text;
     } else if (!edit->unset) {
         new_value = edit->set_text;
@@ -295,7 +294,7 @@ enum rung_fit rung_plan(const struct decide_env *outer, const struct rung *rung,
     if (rung->restart)
         return RUNG_GOOD;
     if (out->edits.count == 0)
-        return skip(out, "is so already");
+        return out->why[0] ? RUNG_SKIP : skip(out, "is so already");
     if (!rules_hold(&env, out))
         return RUNG_SKIP;
     out->frees_bytes = predicted_bytes(&env, rung, out, &params);

@@ -9,14 +9,29 @@
 #include "policies/expr_call.h"
 #include "policies/near.h"
 
-#define MAX_DEPTH 48
+#define MAX_DEPTH  48
 #define MAX_LENGTH 2000
-#define MAX_WORD 128
+#define MAX_WORD   128
 
 enum node_kind { NODE_VALUE, NODE_NAME, NODE_CALL, NODE_UNARY, NODE_BINARY };
 
-enum op { OP_OR, OP_AND, OP_NOT, OP_EQ, OP_NE, OP_LT, OP_LE, OP_GT, OP_GE, OP_ADD, OP_SUB, OP_MUL,
-          OP_DIV, OP_MOD, OP_NEG };
+enum op {
+    OP_OR,
+    OP_AND,
+    OP_NOT,
+    OP_EQ,
+    OP_NE,
+    OP_LT,
+    OP_LE,
+    OP_GT,
+    OP_GE,
+    OP_ADD,
+    OP_SUB,
+    OP_MUL,
+    OP_DIV,
+    OP_MOD,
+    OP_NEG
+};
 
 struct node {
     enum node_kind kind;
@@ -214,8 +229,7 @@ static struct node *parse_name(struct parser *p)
     size_t start = p->at;
     size_t length = 0;
 
-    while (is_word(p->text[p->at]) ||
-           (p->text[p->at] == '.' && is_word(p->text[p->at + 1]))) {
+    while (is_word(p->text[p->at]) || (p->text[p->at] == '.' && is_word(p->text[p->at + 1]))) {
         if (length + 1 == sizeof(name))
             return fail(p, "this name is too long");
         name[length++] = p->text[p->at++];
@@ -639,8 +653,8 @@ static int names_of(const struct node *node, int (*each)(void *, const char *, i
     return 0;
 }
 
-int oom_expr_names(const struct oom_expr *expr, int (*each)(void *arg, const char *name, int column),
-                   void *arg)
+int oom_expr_names(const struct oom_expr *expr,
+                   int (*each)(void *arg, const char *name, int column), void *arg)
 {
     return names_of(expr->root, each, arg);
 }

@@ -50,8 +50,8 @@ void oom_expr_eval(const struct oom_expr *expr, oom_expr_resolve_f *resolve, voi
 
 /* Calls back for each name used, with its column (from 1). Stops when the callback does not
  * return 0, and returns what it returned. */
-int oom_expr_names(const struct oom_expr *expr, int (*each)(void *arg, const char *name, int column),
-                   void *arg);
+int oom_expr_names(const struct oom_expr *expr,
+                   int (*each)(void *arg, const char *name, int column), void *arg);
 
 void oom_expr_set_number(struct oom_expr_value *value, double number);
 void oom_expr_set_bool(struct oom_expr_value *value, bool truth);

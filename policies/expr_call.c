@@ -145,8 +145,7 @@ static void call_conf_set(const value *args, int count, value *out)
     size_t used = 0;
 
     (void)count;
-    if (!strings(args + 1, 2) ||
-        (args[0].kind != OOM_EXPR_STRING && args[0].kind != OOM_EXPR_NULL))
+    if (!strings(args + 1, 2) || (args[0].kind != OOM_EXPR_STRING && args[0].kind != OOM_EXPR_NULL))
         return;
     const char *from = args[0].kind == OOM_EXPR_STRING ? args[0].text : "";
     size_t key = strlen(args[1].text);
@@ -192,6 +191,18 @@ static void call_shift(const value *args, int count, value *out)
 
     if (strings(args, count) && layout_parse(args[0].text, &layout) == 0 &&
         layout_shift(&layout, args[1].text[0], args[2].text[0]) == 0 &&
+        layout_format(&layout, text, sizeof(text)) == 0)
+        oom_expr_set_string(out, text);
+}
+
+/* widen("archon:d4p2e2", "e"): "archon:d4p2e4". */
+static void call_widen(const value *args, int count, value *out)
+{
+    struct layout layout;
+    char text[OOM_EXPR_TEXT];
+
+    if (strings(args, count) && layout_parse(args[0].text, &layout) == 0 &&
+        layout_widen(&layout, args[1].text[0]) == 0 &&
         layout_format(&layout, text, sizeof(text)) == 0)
         oom_expr_set_string(out, text);
 }
@@ -276,6 +287,7 @@ static const struct oom_expr_function functions[] = {
     {"engine", 1, 1, call_engine},
     {"dim", 2, 2, call_dim},
     {"shift", 3, 3, call_shift},
+    {"widen", 2, 2, call_widen},
     {"json_get", 2, 2, call_json_get},
     {"json_set", 3, 3, call_json_set},
 };

@@ -102,6 +102,22 @@ int layout_shift(struct layout *layout, char from, char to)
     return 0;
 }
 
+int layout_widen(struct layout *layout, char dim)
+{
+    int target = dim_index(dim);
+    if (target < 0 || dim != 'e')
+        return -1;
+    long processes = layout_degree(layout, 'd') * layout_degree(layout, 't') *
+                     layout_degree(layout, 'p') * layout_degree(layout, 'c');
+    long wider = 2 * layout_degree(layout, dim);
+    if (processes % (layout_degree(layout, 'p') * layout_degree(layout, 't') * wider) != 0)
+        return -1;
+    if (!layout->degree[target])
+        layout->order[strlen(layout->order)] = dim;
+    layout->degree[target] = wider;
+    return 0;
+}
+
 int layout_format(const struct layout *layout, char *out, size_t size)
 {
     int n = layout->name[0] ? snprintf(out, size, "%s[%s]:", layout->engine, layout->name)

@@ -12,7 +12,7 @@
 
 struct layout {
     char engine[32];
-    char name[64]; /* "" when there is none */
+    char name[64];            /* "" when there is none */
     long degree[LAYOUT_DIMS]; /* 0: not written, counts as 1; order "dtpce" */
     char order[LAYOUT_DIMS + 1];
 };
@@ -24,6 +24,8 @@ long layout_degree(const struct layout *layout, char dim); /* -1: no such dimens
 /* Moves the smallest prime factor of `from` to `to`: the number of processes stays as it is.
  * -1 when `from` has none. */
 int layout_shift(struct layout *layout, char from, char to);
+/* Doubles a dimension that does not count as processes (experts), while it still divides them. */
+int layout_widen(struct layout *layout, char dim);
 int layout_format(const struct layout *layout, char *out, size_t size);
 
 #endif

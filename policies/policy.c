@@ -11,9 +11,12 @@
 #define MAX_NAME 200
 
 static const char *const family_names[] = {
-    [OOM_FAMILY_ARGPARSE] = "argparse",   [OOM_FAMILY_HYDRA] = "hydra",
-    [OOM_FAMILY_OMEGACONF] = "omegaconf", [OOM_FAMILY_TYRO] = "tyro",
-    [OOM_FAMILY_HF] = "hf",               [OOM_FAMILY_AXOLOTL] = "axolotl",
+    [OOM_FAMILY_ARGPARSE] = "argparse",
+    [OOM_FAMILY_HYDRA] = "hydra",
+    [OOM_FAMILY_OMEGACONF] = "omegaconf",
+    [OOM_FAMILY_TYRO] = "tyro",
+    [OOM_FAMILY_HF] = "hf",
+    [OOM_FAMILY_AXOLOTL] = "axolotl",
     [OOM_FAMILY_ENV] = "env",
 };
 #define FAMILY_COUNT (sizeof(family_names) / sizeof(family_names[0]))
@@ -201,7 +204,7 @@ static const struct ladder *ladder_exact(const struct oom_policy *policy, enum o
 {
     for (size_t i = 0; i < policy->ladder_count; i++) {
         const struct ladder *ladder = &policy->ladders[i];
-        if (ladder->domain == domain && ladder->any_phase == any &&
+        if (ladder->domain == domain && !ladder->before && ladder->any_phase == any &&
             (any || ladder->phase == phase))
             return ladder;
     }
@@ -217,6 +220,14 @@ const struct ladder *policy_ladder(const struct oom_policy *policy, enum oom_dom
     if (!ladder)
         ladder = ladder_exact(policy, domain, false, OOM_PHASE_UNKNOWN);
     return ladder;
+}
+
+const struct ladder *policy_before(const struct oom_policy *policy, enum oom_domain domain)
+{
+    for (size_t i = 0; i < policy->ladder_count; i++)
+        if (policy->ladders[i].domain == domain && policy->ladders[i].before)
+            return &policy->ladders[i];
+    return NULL;
 }
 
 struct rung_params policy_entry_params(const struct rung *rung, const struct ladder_entry *entry)
@@ -237,9 +248,8 @@ static bool any_matches(const json_t *globs, const char *text)
     size_t index;
     const json_t *glob;
 
-    json_array_foreach((json_t *)globs, index, glob)
-        if (fnmatch(json_string_value(glob), text, 0) == 0)
-            return true;
+    json_array_foreach((json_t *)globs, index,
+                       glob) if (fnmatch(json_string_value(glob), text, 0) == 0) return true;
     return false;
 }
 

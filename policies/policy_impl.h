@@ -24,16 +24,17 @@ struct knob {
 
 struct edit_spec {
     const char *knob;
-    char *set_text;       /* literal; NULL when `to` or `unset` says */
-    struct oom_expr *to;  /* new value */
-    bool unset;           /* take it away */
+    char *set_text;        /* literal; NULL when `to` or `unset` says */
+    struct oom_expr *to;   /* new value */
+    bool unset;            /* take it away */
     struct oom_expr *when; /* the edit is left out unless this is true; NULL: always */
-    enum move move;       /* must go this way, or the rung cannot help */
+    enum move move;        /* must go this way, or the rung cannot help */
+    bool optional;         /* but when it cannot, the rung's other edits still may */
 };
 
 struct guard {
     struct oom_expr *require;
-    const char *why;       /* what to say when it does not hold */
+    const char *why; /* what to say when it does not hold */
     bool pass_when_unknown;
 };
 
@@ -61,20 +62,21 @@ struct rung {
     struct oom_expr *frees; /* bytes; NULL: nothing is known */
     struct rung_params params;
     bool changes_training;
-    bool fit;     /* bytes short may make `scale` smaller */
-    bool restart; /* changes nothing: the cause is outside the job's settings */
+    bool fit;                 /* bytes short may make `scale` smaller */
+    bool restart;             /* changes nothing: the cause is outside the job's settings */
     enum oom_domain moves_to; /* where it may move the problem; NONE: nowhere */
 };
 
 struct ladder_entry {
     const char *policy; /* NULL: this one; else the rung is that policy's */
     const char *rung;
-    int group; /* entries of one group are ordered by price */
+    int group;               /* entries of one group are ordered by price */
     const json_t *overrides; /* object, or NULL */
 };
 
 struct ladder {
     enum oom_domain domain;
+    bool before; /* "before": asked ahead of all policies' own ladders */
     bool any_phase;
     enum oom_phase phase;
     struct ladder_entry *entries;
@@ -121,6 +123,7 @@ const struct rung *policy_rung(const struct oom_policy *policy, const char *name
 /* The ladder for exactly this phase, else for "any", else for "unknown"; NULL: none. */
 const struct ladder *policy_ladder(const struct oom_policy *policy, enum oom_domain domain,
                                    enum oom_phase phase);
+const struct ladder *policy_before(const struct oom_policy *policy, enum oom_domain domain);
 /* The rung's numbers with the entry's overrides on top. */
 struct rung_params policy_entry_params(const struct rung *rung, const struct ladder_entry *entry);
 /* `params` with one member set from a key of JSON; false when there is no such number. */

@@ -12,7 +12,7 @@
 #include "policies/regex.h"
 
 #define MAX_ITEMS 400
-#define MAX_PATH 256
+#define MAX_PATH  256
 
 const char *const policy_fact_names[] = {
     "incident.domain",
@@ -27,6 +27,7 @@ const char *const policy_fact_names[] = {
     "incident.reserved_unallocated_bytes",
     "incident.other_bytes",
     "incident.fragmented",
+    "incident.text",
     "slurm.mem_mib",
     "slurm.mem_max_mib",
     "slurm.nodes",
@@ -37,6 +38,7 @@ const char *const policy_fact_names[] = {
     "mode",
     "requeue_allowed",
     "fileroot_shared",
+    "colocated",
     "model.heads",
     "model.kv_heads",
     NULL,
@@ -45,9 +47,9 @@ const char *const policy_fact_names[] = {
 const char *const policy_param_names[] = {"scale", "factor", "target",  "least", "share",
                                           "cost",  "repeat", "enabled", NULL};
 
-static const char *const kind_names[] = {"allocator",   "recompute",   "tokens",    "offload",
-                                         "buffer",      "disk",        "concurrency", "parallelism",
-                                         "optimizer",   "resources",   "diagnose",  NULL};
+static const char *const kind_names[] = {"allocator", "recompute", "tokens",      "offload",
+                                         "buffer",    "disk",      "concurrency", "parallelism",
+                                         "optimizer", "resources", "diagnose",    NULL};
 
 static const char *const type_names[] = {"int",    "float", "bool", "switch",
                                          "string", "enum",  "json", NULL};
@@ -128,9 +130,8 @@ static int check_keys(const struct place *place, const json_t *object, const cha
         if (*word && count + 1 < sizeof(known) / sizeof(known[0]))
             known[count++] = word;
     known[count] = NULL;
-    json_object_foreach((json_t *)object, key, value)
-        if (check_name(place, "key", key, known) != 0)
-            return -1;
+    json_object_foreach((json_t *)object, key,
+                        value) if (check_name(place, "key", key, known) != 0) return -1;
     return 0;
 }
 
@@ -228,9 +229,10 @@ static int check_expr_name(void *arg, const char *name, int column)
     }
     for (size_t i = 0; i < policy->knob_count; i++)
         near_offer(&near, policy->knobs[i].id);
-    snprintf(text, sizeof(text), "column %d of \"%.200s\": \"%.100s\" is no knob and no fact%s%.100s%s",
-             column, check->text, name, near.best ? " (did you mean \"" : "",
-             near.best ? near.best : "", near.best ? "\"?)" : "");
+    snprintf(text, sizeof(text),
+             "column %d of \"%.200s\": \"%.100s\" is no knob and no fact%s%.100s%s", column,
+             check->text, name, near.best ? " (did you mean \"" : "", near.best ? near.best : "",
+             near.best ? "\"?)" : "");
     return wrong(check->place, text);
 }
 
@@ -275,9 +277,8 @@ static int string_array(const struct place *place, const json_t *object, const c
         return 0;
     if (!json_is_array(array) || json_array_size(array) > MAX_ITEMS)
         return wrong(&here, "must be an array of texts");
-    json_array_foreach((json_t *)array, index, item)
-        if (!json_is_string(item))
-            return wrong(&here, "must be an array of texts");
+    json_array_foreach((json_t *)array, index, item) if (!json_is_string(item)) return wrong(
+        &here, "must be an array of texts");
     return 0;
 }
 
@@ -322,8 +323,7 @@ static int knob_aliases(const struct place *place, const json_t *object, struct 
     if (string_array(place, object, "aliases") != 0 ||
         allocate(place, json_array_size(array) + 1, sizeof(*knob->aliases), &knob->aliases) != 0)
         return -1;
-    json_array_foreach((json_t *)array, index, item)
-        knob->aliases[index] = json_string_value(item);
+    json_array_foreach((json_t *)array, index, item) knob->aliases[index] = json_string_value(item);
     knob->info.aliases = knob->aliases;
     return 0;
 }
@@ -375,7 +375,8 @@ static int parse_knobs(struct oom_policy *policy, const struct place *place)
         return wrong(&here, "must be an object of knobs");
     if (allocate(&here, json_object_size(knobs), sizeof(*policy->knobs), &policy->knobs) != 0)
         return -1;
-    json_object_foreach((json_t *)knobs, name, object) {
+    json_object_foreach((json_t *)knobs, name, object)
+    {
         struct place there = inside(&here, name);
         struct knob *knob = &policy->knobs[policy->knob_count++];
         if (parse_knob(&there, name, object, knob) != 0)
@@ -400,7 +401,8 @@ static int parse_bounds(struct oom_policy *policy, const struct place *place)
     return 0;
 }
 
-/* --- lets, captures, guards --------------------------------------------------------------------- */
+/* --- lets, captures, guards ---------------------------------------------------------------------
+ */
 
 static int parse_lets(struct oom_policy *policy, const struct place *place)
 {
@@ -416,7 +418,8 @@ static int parse_lets(struct oom_policy *policy, const struct place *place)
     if (allocate(&here, json_object_size(lets), sizeof(*policy->lets), &policy->lets) != 0)
         return -1;
     /* Each sees only those before it, so that none can refer to itself. */
-    json_object_foreach((json_t *)lets, name, value) {
+    json_object_foreach((json_t *)lets, name, value)
+    {
         struct let *let = &policy->lets[policy->let_count++];
         let->name = name;
         if (get_expr(policy, &here, lets, name, true, &let->expr) != 0)
@@ -437,10 +440,11 @@ static int parse_captures(struct oom_policy *policy, const struct place *place)
         return 0;
     if (!json_is_object(captures))
         return wrong(&here, "must be an object, { }");
-    if (allocate(&here, json_object_size(captures), sizeof(*policy->captures),
-                 &policy->captures) != 0)
+    if (allocate(&here, json_object_size(captures), sizeof(*policy->captures), &policy->captures) !=
+        0)
         return -1;
-    json_object_foreach((json_t *)captures, name, value) {
+    json_object_foreach((json_t *)captures, name, value)
+    {
         struct place there = inside(&here, name);
         struct capture *capture = &policy->captures[policy->capture_count];
         if (strncmp(name, "message.", 8) != 0)
@@ -470,7 +474,8 @@ static int parse_guards(struct oom_policy *policy, const struct place *place, co
         return wrong(&here, "must be an array, [ ]");
     if (allocate(&here, json_array_size(array), sizeof(**out), out) != 0)
         return -1;
-    json_array_foreach((json_t *)array, index, item) {
+    json_array_foreach((json_t *)array, index, item)
+    {
         struct place there = at_index(&here, index);
         struct guard *guard = &(*out)[(*count)++];
         if (check_keys(&there, item, "require why pass_when_unknown") != 0 ||
@@ -482,7 +487,8 @@ static int parse_guards(struct oom_policy *policy, const struct place *place, co
     return 0;
 }
 
-/* --- rungs -------------------------------------------------------------------------------------- */
+/* --- rungs --------------------------------------------------------------------------------------
+ */
 
 bool policy_param_set(struct rung_params *params, const char *key, const json_t *value)
 {
@@ -553,9 +559,8 @@ static bool is_choice(const json_t *choices, const char *text)
     size_t index;
     const json_t *choice;
 
-    json_array_foreach((json_t *)choices, index, choice)
-        if (strcmp(json_string_value(choice), text) == 0)
-            return true;
+    json_array_foreach((json_t *)choices, index,
+                       choice) if (strcmp(json_string_value(choice), text) == 0) return true;
     return false;
 }
 
@@ -582,11 +587,12 @@ static int parse_edit(struct oom_policy *policy, const struct place *place, cons
     const char *move;
     const json_t *set = json_object_get(object, "set");
 
-    if (check_keys(place, object, "knob set to unset when move") != 0 ||
+    if (check_keys(place, object, "knob set to unset when move optional") != 0 ||
         get_string(place, object, "knob", true, &edit->knob) != 0 ||
         get_expr(policy, place, object, "to", false, &edit->to) != 0 ||
         get_expr(policy, place, object, "when", false, &edit->when) != 0 ||
         get_bool(place, object, "unset", &edit->unset) != 0 ||
+        get_bool(place, object, "optional", &edit->optional) != 0 ||
         get_string(place, object, "move", false, &move) != 0)
         return -1;
     if (set && literal_text(place, set, &edit->set_text) != 0)
@@ -617,7 +623,8 @@ static int parse_edits(struct oom_policy *policy, const struct place *place, con
         return wrong(&here, "must be empty: \"restart\" changes nothing");
     if (allocate(&here, json_array_size(array), sizeof(*rung->edits), &rung->edits) != 0)
         return -1;
-    json_array_foreach((json_t *)array, index, item) {
+    json_array_foreach((json_t *)array, index, item)
+    {
         struct place there = at_index(&here, index);
         if (parse_edit(policy, &there, item, &rung->edits[rung->edit_count++]) != 0)
             return -1;
@@ -631,9 +638,13 @@ static int parse_rung(struct oom_policy *policy, const struct place *place, cons
     const char *moves_to;
 
     rung->name = name;
-    rung->params = (struct rung_params){
-        .scale = 0.5, .factor = 2, .least = 0.25, .share = 0.4, .cost = -1, .repeat = 6,
-        .enabled = true};
+    rung->params = (struct rung_params){.scale = 0.5,
+                                        .factor = 2,
+                                        .least = 0.25,
+                                        .share = 0.4,
+                                        .cost = -1,
+                                        .repeat = 6,
+                                        .enabled = true};
     if (strlen(name) > 60)
         return wrong(place, "the name of a rung has at most 60 characters");
     if (check_keys(place, object,
@@ -670,7 +681,8 @@ static int parse_rungs(struct oom_policy *policy, const struct place *place)
         return wrong(&here, "must be an object of rungs");
     if (allocate(&here, json_object_size(rungs), sizeof(*policy->rungs), &policy->rungs) != 0)
         return -1;
-    json_object_foreach((json_t *)rungs, name, object) {
+    json_object_foreach((json_t *)rungs, name, object)
+    {
         struct place there = inside(&here, name);
         if (parse_rung(policy, &there, name, object, &policy->rungs[policy->rung_count++]) != 0)
             return -1;
@@ -678,7 +690,8 @@ static int parse_rungs(struct oom_policy *policy, const struct place *place)
     return 0;
 }
 
-/* --- ladders ------------------------------------------------------------------------------------ */
+/* --- ladders ------------------------------------------------------------------------------------
+ */
 
 static int parse_entry(const struct oom_policy *policy, const struct place *place,
                        const json_t *item, int group, struct ladder_entry *entry)
@@ -688,8 +701,8 @@ static int parse_entry(const struct oom_policy *policy, const struct place *plac
 
     entry->group = group;
     if (json_is_object(item)) {
-        if (check_keys(place, item,
-                       "rung scale factor target least share cost repeat enabled") != 0 ||
+        if (check_keys(place, item, "rung scale factor target least share cost repeat enabled") !=
+                0 ||
             get_string(place, item, "rung", true, &name) != 0 ||
             parse_params(place, item, &params) != 0)
             return -1;
@@ -720,8 +733,8 @@ static size_t entries_in(const json_t *array)
     size_t index;
     const json_t *item;
 
-    json_array_foreach((json_t *)array, index, item)
-        total += json_is_array(item) ? json_array_size(item) : 1;
+    json_array_foreach((json_t *)array, index, item) total +=
+        json_is_array(item) ? json_array_size(item) : 1;
     return total;
 }
 
@@ -735,7 +748,8 @@ static int parse_ladder(const struct oom_policy *policy, const struct place *pla
         return wrong(place, "must be an array of rungs, or the name of another phase");
     if (allocate(place, entries_in(array), sizeof(*ladder->entries), &ladder->entries) != 0)
         return -1;
-    json_array_foreach((json_t *)array, index, item) {
+    json_array_foreach((json_t *)array, index, item)
+    {
         struct place there = at_index(place, index);
         if (!json_is_array(item)) {
             if (parse_entry(policy, &there, item, (int)index,
@@ -743,10 +757,10 @@ static int parse_ladder(const struct oom_policy *policy, const struct place *pla
                 return -1;
             continue;
         }
-        json_array_foreach((json_t *)item, inner, member)
-            if (parse_entry(policy, &there, member, (int)index,
-                            &ladder->entries[ladder->entry_count++]) != 0)
-                return -1;
+        json_array_foreach((json_t *)item, inner,
+                           member) if (parse_entry(policy, &there, member, (int)index,
+                                                   &ladder->entries[ladder->entry_count++]) !=
+                                       0) return -1;
     }
     return 0;
 }
@@ -760,13 +774,15 @@ static int parse_phases(struct oom_policy *policy, const struct place *place,
 
     if (!json_is_object(phases))
         return wrong(place, "must be an object of phases");
-    json_object_foreach((json_t *)phases, name, value) {
+    json_object_foreach((json_t *)phases, name, value)
+    {
         struct place there = inside(place, name);
         struct ladder *ladder = &policy->ladders[policy->ladder_count++];
         const json_t *array = value;
         ladder->domain = domain;
         ladder->any_phase = strcmp(name, "any") == 0;
-        if (!ladder->any_phase && oom_phase_parse(name, &ladder->phase) != 0)
+        ladder->before = strcmp(name, "before") == 0;
+        if (!ladder->any_phase && !ladder->before && oom_phase_parse(name, &ladder->phase) != 0)
             return wrong(&there, "is not a phase");
         if (json_is_string(value)) {
             array = json_object_get(phases, json_string_value(value));
@@ -789,11 +805,11 @@ static int parse_ladders(struct oom_policy *policy, const struct place *place)
 
     if (!json_is_object(ladders))
         return wrong(&here, "must be an object of domains");
-    json_object_foreach((json_t *)ladders, name, phases)
-        total += json_object_size(phases);
+    json_object_foreach((json_t *)ladders, name, phases) total += json_object_size(phases);
     if (allocate(&here, total, sizeof(*policy->ladders), &policy->ladders) != 0)
         return -1;
-    json_object_foreach((json_t *)ladders, name, phases) {
+    json_object_foreach((json_t *)ladders, name, phases)
+    {
         struct place there = inside(&here, name);
         enum oom_domain domain;
         if (oom_domain_parse(name, &domain) != 0 || domain == OOM_DOMAIN_NONE)
@@ -804,7 +820,8 @@ static int parse_ladders(struct oom_policy *policy, const struct place *place)
     return 0;
 }
 
-/* --- the whole ---------------------------------------------------------------------------------- */
+/* --- the whole ----------------------------------------------------------------------------------
+ */
 
 static int parse_recognise(struct oom_policy *policy, const struct place *place)
 {
@@ -838,9 +855,8 @@ static int parse_advice(const struct oom_policy *policy, const struct place *pla
         return 0;
     if (check_keys(&here, advice, "gpu host shm kv_cache") != 0)
         return -1;
-    json_object_foreach((json_t *)advice, name, value)
-        if (!json_is_string(value))
-            return wrong(&here, "must hold texts");
+    json_object_foreach((json_t *)advice, name,
+                        value) if (!json_is_string(value)) return wrong(&here, "must hold texts");
     return 0;
 }
 
@@ -861,7 +877,8 @@ int policy_parse(struct oom_policy *policy, const char *name, struct oom_error *
     if (strlen(policy->name) > 31)
         return wrong(&place, "name: has at most 31 characters");
     if (oom_family_parse(family, &policy->family) != 0)
-        return wrong(&place, "family: must be argparse, hydra, omegaconf, tyro, hf, axolotl or env");
+        return wrong(&place,
+                     "family: must be argparse, hydra, omegaconf, tyro, hf, axolotl or env");
     if (policy->family == OOM_FAMILY_HF || policy->family == OOM_FAMILY_AXOLOTL ||
         policy->family == OOM_FAMILY_TYRO)
         policy->dash_alike = true;

@@ -10,7 +10,7 @@
 
 /* The text is a log's: no pattern may take long on it. */
 #define MATCH_LIMIT 20000
-#define MAX_NUMBER 40
+#define MAX_NUMBER  40
 
 struct oom_regex {
     pcre2_code *code;
@@ -30,7 +30,8 @@ struct oom_regex *oom_regex_new(const char *pattern, struct oom_error *err)
         return NULL;
     }
     regex->limits = pcre2_match_context_create(NULL);
-    regex->code = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, 0, &code, &offset, NULL);
+    regex->code =
+        pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, 0, &code, &offset, NULL);
     if (!regex->code) {
         pcre2_get_error_message(code, why, sizeof(why));
         oom_errorf(err, "column %zu of \"%s\": %s", (size_t)offset + 1, pattern, (char *)why);
