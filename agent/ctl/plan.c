@@ -12,7 +12,7 @@
 #include "agent/lib/jsonget.h"
 #include "agent/lib/policy_set.h"
 #include "agent/lib/textdiff.h"
-#include "agent/run/files.h"
+#include "agent/lib/files.h"
 #include "oomretry/decide.h"
 
 extern char **environ;

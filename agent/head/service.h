@@ -60,6 +60,8 @@ int service_refuse(int status, struct oom_error *err, const char *fmt, ...)
 service_route_f attempts_begin, attempts_end, attempts_note, attempts_policies;
 /* agent/head/plan.c */
 service_route_f plan_make, plan_policies;
+/* agent/head/reports.c */
+service_route_f reports_add, reports_of_job;
 /* agent/head/history.c */
 service_route_f history_list, history_show;
 

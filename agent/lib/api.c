@@ -158,21 +158,24 @@ static size_t collect(char *bytes, size_t size, size_t count, void *arg)
     return length;
 }
 
-/* Over TCP the cluster's own trust says who calls; over the unix socket the kernel does. */
-static struct curl_slist *authorize(const struct api *api, const char *method, const char *path,
-                                    struct curl_slist *headers)
+/* Over TCP the request travels inside a MUNGE credential (agent/head/http.c says why). */
+static char *seal(const char *method, const char *path, const char *text, struct oom_error *err)
 {
-    char payload[1024], header[4096];
-    char *credential = NULL;
+    size_t size = strlen(method) + strlen(path) + (text ? strlen(text) : 0) + 3;
+    char *payload = malloc(size), *credential = NULL;
 
-    if (api->socket[0])
-        return headers;
-    snprintf(payload, sizeof(payload), "%s %s", method, path);
-    if (munge_encode(&credential, NULL, payload, (int)strlen(payload)) != EMUNGE_SUCCESS)
-        return headers; /* the head answers 401, which says what is missing */
-    snprintf(header, sizeof(header), "Authorization: %s", credential);
-    free(credential);
-    return curl_slist_append(headers, header);
+    if (!payload) {
+        oom_errorf(err, "out of memory");
+        return NULL;
+    }
+    int n = snprintf(payload, size, "%s %s\n%s", method, path, text ? text : "");
+    munge_err_t rc = munge_encode(&credential, NULL, payload, n);
+    free(payload);
+    if (rc != EMUNGE_SUCCESS) {
+        oom_errorf(err, "cannot make a MUNGE credential: %s", munge_strerror(rc));
+        return NULL;
+    }
+    return credential;
 }
 
 static int call_head(struct api *api, const char *method, const char *path, const json_t *body,
@@ -181,11 +184,19 @@ static int call_head(struct api *api, const char *method, const char *path, cons
     struct reply_buffer buffer = {NULL, 0};
     char url[2048];
     char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
-    struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/json");
+    struct curl_slist *headers = curl_slist_append(NULL, "Expect:");
     long status = -1;
 
-    headers = curl_slist_append(headers, "Expect:");
-    headers = authorize(api, method, path, headers);
+    if (!api->socket[0]) {
+        char *sealed = seal(method, path, text, err);
+        free(text);
+        text = sealed;
+        method = "POST";
+        if (!text) {
+            curl_slist_free_all(headers);
+            return -1;
+        }
+    }
     snprintf(url, sizeof(url), "%s%s", api->base, path);
     curl_easy_reset(api->curl);
     curl_easy_setopt(api->curl, CURLOPT_URL, url);

@@ -125,10 +125,8 @@ static void child(const struct run *run, const sigset_t *mask)
     signal(SIGPIPE, SIG_DFL);
     sigprocmask(SIG_SETMASK, mask, NULL);
     output_child(run->output);
-    if (launch->preload_file) {
-        setenv("OOMRETRY_ARGV_FILE", launch->preload_file, 1);
-        preload_environment();
-    }
+    if (launch->preload_file)
+        preload_environment(launch->preload_file);
     snprintf(number, sizeof(number), "%lld", (long long)run->attempt_number);
     setenv("OOMRETRY_ATTEMPT", number, 1);
     execvp(launch->run_argv[0], launch->run_argv);

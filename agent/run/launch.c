@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/lib/files.h"
 #include "agent/lib/textdiff.h"
-#include "agent/run/files.h"
 #include "agent/run/run.h"
 #include "plugin/restore.h"
 

@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "agent/evidence/otherlogs.h"
+#include "agent/lib/files.h"
 #include "agent/lib/jsonget.h"
 #include "agent/lib/policy_set.h"
 #include "agent/run/body.h"
-#include "agent/run/files.h"
 #include "agent/run/run.h"
 #include "db/db.h"
 

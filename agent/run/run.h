@@ -63,6 +63,17 @@ int launch_rewrite(struct launch *launch, const struct oom_policy *policy,
                    const struct oom_edits *edits, struct oom_error *err);
 void launch_close(struct launch *launch); /* removes the copies */
 
+/* --- preload.c ---------------------------------------------------------------------------------
+ */
+
+/* Instructions for the preload library, which changes the arguments of the training program where
+ * the script does not show its launch. *path is a new file, to be unlinked and freed. */
+int preload_write(const struct oom_policy *policy, const struct oom_edits *edits, char **path,
+                  struct oom_error *err);
+
+/* In the child: the variables that make the library be loaded and find its instructions. */
+void preload_environment(const char *path);
+
 /* --- output.c ----------------------------------------------------------------------------------
  */
 

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Reading and writing whole small files of the user. */
-#ifndef AGENT_RUN_FILES_H
-#define AGENT_RUN_FILES_H
+#ifndef AGENT_LIB_FILES_H
+#define AGENT_LIB_FILES_H
 
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "oomretry/policy.h"
-#include "oomretry/values.h"
+#include "oomretry/error.h"
 
 /* Reads a regular file, at most `limit` bytes, NUL-terminated. 0: all of it, 1: it goes on, -1. */
 int file_read(const char *path, size_t limit, char **bytes, size_t *length, struct oom_error *err);
@@ -23,9 +22,5 @@ int file_overwrite(const char *path, const char *bytes, size_t length, struct oo
 /* By a temporary file and rename. */
 int file_replace(const char *path, const char *bytes, size_t length, mode_t mode,
                  struct oom_error *err);
-
-/* The instructions that agent/preload reads; *path is a new file, to be unlinked and freed. */
-int preload_write(const struct oom_policy *policy, const struct oom_edits *edits, char **path,
-                  struct oom_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/run/files.h"
+#include "agent/lib/files.h"
 
 #include <errno.h>
 #include <fcntl.h>

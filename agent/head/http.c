@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/head/http.h"
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/http.h>
+#include <event2/keyvalq_struct.h>
+#include <munge.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agent/lib/urlquery.h"
+
+enum {
+    MAX_HEADERS_BYTES = 32 * 1024,
+    MAX_BODY_BYTES = 8 * 1024 * 1024,
+    TIMEOUT_S = 20,
+    MAX_PATH_BYTES = 512,
+};
+
+struct http {
+    struct evhttp *server; /* of the unix socket */
+    struct evhttp *tcp;
+    struct service *service;
+    const struct config *config;
+};
+
+static bool is_admin(const struct http *http, uid_t uid)
+{
+    if (uid == 0 || uid == geteuid())
+        return true;
+    for (size_t i = 0; i < http->config->admin_count; i++) {
+        const struct passwd *pw = getpwnam(http->config->admins[i]);
+        if (pw && pw->pw_uid == uid)
+            return true;
+    }
+    return false;
+}
+
+static bool peer_uid(struct evhttp_request *request, uid_t *uid)
+{
+    struct evhttp_connection *connection = evhttp_request_get_connection(request);
+    struct bufferevent *bev = connection ? evhttp_connection_get_bufferevent(connection) : NULL;
+    struct ucred peer;
+    socklen_t length = sizeof(peer);
+
+    if (!bev || getsockopt(bufferevent_getfd(bev), SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0)
+        return false;
+    *uid = peer.uid;
+    return true;
+}
+
+/* Over TCP the body of the HTTP request is a MUNGE credential, and what it holds is the request:
+ * "METHOD path", a line feed, the JSON. So who asks cannot be separated from what is asked, nobody
+ * on the network reads or changes it, and MUNGE refuses replays. */
+static char *munge_request(struct evhttp_request *request, uid_t *uid, size_t *length)
+{
+    struct evbuffer *input = evhttp_request_get_input_buffer(request);
+    size_t size = evbuffer_get_length(input);
+    char *credential = size ? malloc(size + 1) : NULL;
+    void *payload = NULL;
+    int payload_length = 0;
+    gid_t gid;
+
+    if (!credential)
+        return NULL;
+    evbuffer_copyout(input, credential, size);
+    credential[size] = '\0';
+    munge_err_t rc = munge_decode(credential, NULL, &payload, &payload_length, uid, &gid);
+    free(credential);
+    if (rc != EMUNGE_SUCCESS || payload_length <= 0) {
+        free(payload);
+        return NULL;
+    }
+    *length = (size_t)payload_length;
+    return payload; /* NUL-terminated by munge_decode */
+}
+
+static void reply_json(struct evhttp_request *request, int status, const json_t *json)
+{
+    struct evbuffer *body = evbuffer_new();
+    char *text = json_dumps(json, JSON_COMPACT);
+
+    if (body && text) {
+        evbuffer_add(body, text, strlen(text));
+        evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type",
+                          "application/json");
+        evhttp_send_reply(request, status, NULL, body);
+    } else {
+        evhttp_send_error(request, 500, NULL);
+    }
+    free(text);
+    if (body)
+        evbuffer_free(body);
+}
+
+static void refuse(struct evhttp_request *request, int status, const char *why)
+{
+    json_t *json = json_pack("{s:s}", "error", why);
+
+    reply_json(request, status, json);
+    json_decref(json);
+}
+
+/* Runs one request; `bytes` is its JSON body. */
+static void serve(struct http *http, struct evhttp_request *request, uid_t uid, const char *method,
+                  const char *uri, const char *bytes, size_t length)
+{
+    char path[MAX_PATH_BYTES];
+    json_t *body = length ? json_loadb(bytes, length, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    json_t *query = urlquery_split(uri, path, sizeof(path));
+
+    if (length && !json_is_object(body)) {
+        refuse(request, 400, "the body is not a JSON object");
+    } else {
+        struct service_request call = {.method = method,
+                                       .path = path,
+                                       .query = query,
+                                       .body = body,
+                                       .uid = uid,
+                                       .admin = is_admin(http, uid)};
+        json_t *reply = NULL;
+        int status = service_handle(http->service, &call, &reply);
+        reply_json(request, status, reply);
+        json_decref(reply);
+    }
+    json_decref(body);
+    json_decref(query);
+}
+
+static void on_unix(struct evhttp_request *request, void *arg)
+{
+    struct evbuffer *input = evhttp_request_get_input_buffer(request);
+    size_t length = evbuffer_get_length(input);
+    bool get = evhttp_request_get_command(request) == EVHTTP_REQ_GET;
+    const char *bytes = length ? (const char *)evbuffer_pullup(input, -1) : NULL;
+    uid_t uid;
+
+    if (!peer_uid(request, &uid) || (length && !bytes))
+        refuse(request, 401, "the kernel does not say who calls");
+    else
+        serve(arg, request, uid, get ? "GET" : "POST", evhttp_request_get_uri(request), bytes,
+              length);
+}
+
+static void on_tcp(struct evhttp_request *request, void *arg)
+{
+    size_t length = 0;
+    uid_t uid;
+    char *text = munge_request(request, &uid, &length);
+    char *feed = text ? memchr(text, '\n', length) : NULL;
+    char *space = feed ? memchr(text, ' ', (size_t)(feed - text)) : NULL;
+
+    if (!space) {
+        refuse(request, 401, "who calls is not known: the body is not a valid MUNGE credential");
+    } else {
+        *feed = *space = '\0';
+        serve(arg, request, uid, text, space + 1, feed + 1, length - (size_t)(feed + 1 - text));
+    }
+    free(text);
+}
+
+static struct evhttp *server_new(struct event_base *base, struct http *http,
+                                 void (*on_request)(struct evhttp_request *, void *))
+{
+    struct evhttp *server = evhttp_new(base);
+
+    if (!server)
+        return NULL;
+    evhttp_set_allowed_methods(server, EVHTTP_REQ_GET | EVHTTP_REQ_POST);
+    evhttp_set_max_headers_size(server, MAX_HEADERS_BYTES);
+    evhttp_set_max_body_size(server, MAX_BODY_BYTES);
+    evhttp_set_timeout(server, TIMEOUT_S);
+    evhttp_set_gencb(server, on_request, http);
+    return server;
+}
+
+static int listen_tcp(struct http *http, const char *where, struct oom_error *err)
+{
+    char address[256];
+    const char *colon = strrchr(where, ':');
+
+    if (!colon || (size_t)(colon - where) >= sizeof(address) || atoi(colon + 1) <= 0)
+        return oom_errorf(err, "head_listen \"%s\" is not ADDRESS:PORT", where);
+    snprintf(address, sizeof(address), "%.*s", (int)(colon - where), where);
+    if (evhttp_bind_socket(http->tcp, address, (ev_uint16_t)atoi(colon + 1)) < 0)
+        return oom_errorf(err, "cannot listen on %s", where);
+    return 0;
+}
+
+struct http *http_open(struct event_base *base, struct service *service,
+                       const struct config *config, int unix_fd, const char *tcp_listen,
+                       struct oom_error *err)
+{
+    struct http *http = calloc(1, sizeof(*http));
+
+    if (!http) {
+        oom_errorf(err, "out of memory");
+        return NULL;
+    }
+    http->service = service;
+    http->config = config;
+    http->server = server_new(base, http, on_unix);
+    if (!http->server || evhttp_accept_socket(http->server, unix_fd) < 0) {
+        oom_errorf(err, "cannot serve on the head's socket");
+        goto fail;
+    }
+    if (tcp_listen) {
+        http->tcp = server_new(base, http, on_tcp);
+        if (!http->tcp || listen_tcp(http, tcp_listen, err) < 0)
+            goto fail;
+    }
+    return http;
+fail:
+    http_close(http);
+    return NULL;
+}
+
+void http_close(struct http *http)
+{
+    if (!http)
+        return;
+    if (http->server)
+        evhttp_free(http->server);
+    if (http->tcp)
+        evhttp_free(http->tcp);
+    free(http);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What nodes report about ended tasks: evidence that a supervisor on another node cannot see. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/head/service.h"
+#include "agent/lib/jsonget.h"
+
+/* Values come as text from the plugin; an absent one is -1. */
+static int64_t number(const json_t *body, const char *key)
+{
+    const char *text = json_get_string(body, key, NULL);
+
+    return text && *text ? strtoll(text, NULL, 10) : -1;
+}
+
+int reports_add(struct service *service, const struct service_request *request,
+                const char *const *args, json_t **reply, struct oom_error *err)
+{
+    const json_t *body = request->body;
+
+    (void)args;
+    if (!request->admin)
+        return service_refuse(403, err, "only a node's agent reports ended tasks");
+    *reply = json_object();
+    if (strcmp(json_get_string(body, "event", ""), "task_exit") != 0)
+        return 200;
+    if (db_run(service->db, err,
+               "INSERT INTO task_exit (cluster, job, restart, step, node, task, uid, status, "
+               "oom_kills, peak_bytes, limit_bytes, at_ms) "
+               "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+               "ssissiiiiiii", json_get_string(body, "cluster", ""),
+               json_get_string(body, "job", ""), number(body, "restart"),
+               json_get_string(body, "step", ""), json_get_string(body, "node", ""),
+               number(body, "task"), number(body, "uid"), number(body, "status"),
+               number(body, "oom_kill"), number(body, "peak_bytes"), number(body, "limit_bytes"),
+               db_now_ms()) < 0)
+        return -1;
+    /* Evidence of jobs that nobody asks about any more. */
+    return db_run(service->db, err, "DELETE FROM task_exit WHERE at_ms < ?", "i",
+                  db_now_ms() - INT64_C(7) * 24 * 3600 * 1000) < 0
+               ? -1
+               : 200;
+}
+
+/* args[0]: the job; query since_ms: only tasks that ended since then. */
+int reports_of_job(struct service *service, const struct service_request *request,
+                   const char *const *args, json_t **reply, struct oom_error *err)
+{
+    json_t *rows = db_rows(
+        service->db,
+        db_query(service->db, err,
+                 "SELECT step, node, task, restart, status, oom_kills, peak_bytes, limit_bytes, "
+                 "at_ms FROM task_exit WHERE job = ?1 AND (?2 OR uid = ?3) AND at_ms >= ?4 "
+                 "ORDER BY at_ms LIMIT 10000",
+                 "siii", args[0], (int64_t)request->admin, (int64_t)request->uid,
+                 (int64_t)atoll(json_get_string(request->query, "since_ms", "0"))),
+        err);
+
+    if (!rows)
+        return -1;
+    *reply = json_pack("{s:o}", "tasks", rows);
+    return 200;
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/lib/log.h"
+#include "agent/node/node.h"
+
+enum { KEY_CONFIG = 'c', KEY_VERBOSE = 'v', KEY_VERSION = 256 };
+enum { TICK_MS = 1000, HEAD_CALL_MS = 2000 };
+
+static const struct argp_option option_table[] = {
+    {"config", KEY_CONFIG, "FILE", 0, "the configuration (default: " CONFIG_PATH ")", 0},
+    {"verbose", KEY_VERBOSE, NULL, 0, "log more", 0},
+    {"version", KEY_VERSION, NULL, 0, "print the version", 0},
+    {NULL, 0, NULL, 0, NULL, 0},
+};
+
+struct agent {
+    struct config config;
+    struct event_base *base;
+    int head_fd, node_fd;
+    pid_t head_pid; /* 0: not running */
+    struct api *head;
+    struct reports *reports;
+    struct event *timer, *child, *term, *interrupt;
+};
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+    switch (key) {
+    case KEY_CONFIG:
+        *(const char **)state->input = arg;
+        return 0;
+    case KEY_VERBOSE:
+        log_set_level(LOG_DEBUGGING);
+        return 0;
+    case KEY_VERSION:
+        printf("oomagent (oomretry) %s\n", OOMRETRY_VERSION);
+        exit(0);
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static bool has_role(const struct agent *agent, const char *role)
+{
+    return strcmp(agent->config.role, "both") == 0 || strcmp(agent->config.role, role) == 0;
+}
+
+/* The database's directory belongs to the head's user, and only he may enter it. */
+static int prepare_database(const struct config *config, struct oom_error *err)
+{
+    char directory[4096];
+    snprintf(directory, sizeof(directory), "%s", config->database);
+    char *slash = strrchr(directory, '/');
+
+    if (!slash || slash == directory)
+        return oom_errorf(err, "database \"%s\" must be an absolute path", config->database);
+    *slash = '\0';
+    if (mkdir(directory, 0700) < 0 && errno != EEXIST)
+        return oom_errorf(err, "cannot make %s: %s", directory, strerror(errno));
+    const struct passwd *pw = *config->head_user ? getpwnam(config->head_user) : NULL;
+    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) < 0 || (st.st_mode & 022)) {
+        if (fd >= 0)
+            close(fd);
+        return oom_errorf(err, "the database's directory %s must not be writable for others",
+                          directory);
+    }
+    int rc = pw && geteuid() == 0 ? fchown(fd, pw->pw_uid, pw->pw_gid) : 0;
+    close(fd);
+    return rc < 0 ? oom_errorf(err, "cannot give %s to %s: %s", directory, config->head_user,
+                               strerror(errno))
+                  : 0;
+}
+
+static void start_head(struct agent *agent)
+{
+    struct oom_error err = {""};
+    pid_t parent = getpid(), pid = fork();
+
+    if (pid < 0) {
+        log_line(LOG_ERROR, "cannot start the head: %s", strerror(errno));
+        return;
+    }
+    if (pid > 0) {
+        agent->head_pid = pid;
+        return;
+    }
+    event_reinit(agent->base);
+    signal(SIGCHLD, SIG_DFL);
+    if (drop_to_user(agent->config.head_user, &err) < 0) {
+        log_line(LOG_ERROR, "%s", err.text);
+        _exit(1);
+    }
+    /* After the change of identity, which clears it. */
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent)
+        _exit(1);
+    if (agent->node_fd >= 0)
+        close(agent->node_fd);
+    _exit(head_run(&agent->config, agent->head_fd));
+}
+
+static void on_child(evutil_socket_t fd, short what, void *arg)
+{
+    struct agent *agent = arg;
+    int status;
+    pid_t pid;
+
+    (void)fd;
+    (void)what;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+        if (pid == agent->head_pid) {
+            log_line(LOG_ERROR, "the head ended (status %d) and is started again", status);
+            agent->head_pid = 0;
+        }
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+    struct agent *agent = arg;
+
+    (void)fd;
+    (void)what;
+    if (has_role(agent, "head") && agent->head_pid == 0)
+        start_head(agent);
+}
+
+static void on_term(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    event_base_loopbreak(arg);
+}
+
+static int open_sockets(struct agent *agent, struct oom_error *err)
+{
+    if (has_role(agent, "head")) {
+        if (prepare_database(&agent->config, err) < 0)
+            return -1;
+        agent->head_fd = socket_listen_stream(agent->config.head_socket, 0666, err);
+        if (agent->head_fd < 0)
+            return -1;
+    }
+    if (has_role(agent, "node")) {
+        agent->node_fd = socket_bind_datagram(agent->config.node_socket, 0600, err);
+        if (agent->node_fd < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int open_loop(struct agent *agent, struct oom_error *err)
+{
+    struct timeval every = {TICK_MS / 1000, (TICK_MS % 1000) * 1000};
+    bool local = has_role(agent, "head");
+
+    agent->base = event_base_new();
+    agent->child = agent->base ? evsignal_new(agent->base, SIGCHLD, on_child, agent) : NULL;
+    agent->term = agent->base ? evsignal_new(agent->base, SIGTERM, on_term, agent->base) : NULL;
+    agent->interrupt = agent->base ? evsignal_new(agent->base, SIGINT, on_term, agent->base) : NULL;
+    agent->timer = agent->base ? event_new(agent->base, -1, EV_PERSIST, on_timer, agent) : NULL;
+    if (!agent->child || !agent->term || !agent->interrupt || !agent->timer ||
+        event_add(agent->child, NULL) < 0 || event_add(agent->term, NULL) < 0 ||
+        event_add(agent->interrupt, NULL) < 0 || event_add(agent->timer, &every) < 0)
+        return oom_errorf(err, "cannot make an event loop");
+    if (!local && !agent->config.head_url)
+        return oom_errorf(err, "role node needs head_url: where is the head?");
+    agent->head = api_open_head(local ? agent->config.head_socket : agent->config.head_url,
+                                HEAD_CALL_MS, err);
+    if (!agent->head)
+        return -1;
+    if (agent->node_fd < 0)
+        return 0;
+    agent->reports =
+        reports_open(agent->base, agent->node_fd, agent->head, agent->config.cluster, err);
+    return agent->reports ? 0 : -1;
+}
+
+static void close_all(struct agent *agent)
+{
+    if (agent->head_pid > 0) {
+        kill(agent->head_pid, SIGTERM);
+        waitpid(agent->head_pid, NULL, 0);
+    }
+    reports_close(agent->reports);
+    api_close(agent->head);
+    struct event *events[] = {agent->timer, agent->child, agent->term, agent->interrupt};
+    for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
+        if (events[i])
+            event_free(events[i]);
+    if (agent->base)
+        event_base_free(agent->base);
+    if (agent->head_fd >= 0)
+        unlink(agent->config.head_socket);
+    if (agent->node_fd >= 0)
+        unlink(agent->config.node_socket);
+    config_free(&agent->config);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct argp argp = {
+        option_table, parse_option, NULL, "The agent of oomretry: node and head role.",
+        NULL,         NULL,         NULL};
+    struct agent agent = {.head_fd = -1, .node_fd = -1};
+    const char *path = NULL;
+    struct oom_error err = {""};
+    int status = 1;
+
+    if (argp_parse(&argp, argc, argv, 0, NULL, &path) != 0)
+        return 2;
+    if (config_load(path, &agent.config, &err) < 0) {
+        log_line(LOG_ERROR, "%s", err.text);
+        return 2;
+    }
+    signal(SIGPIPE, SIG_IGN);
+    if (open_sockets(&agent, &err) == 0 && open_loop(&agent, &err) == 0) {
+        if (has_role(&agent, "head"))
+            start_head(&agent);
+        log_line(LOG_NOTICE, "oomretry %s, role %s", OOMRETRY_VERSION, agent.config.role);
+        event_base_dispatch(agent.base);
+        log_line(LOG_NOTICE, "ending");
+        status = 0;
+    } else {
+        log_line(LOG_ERROR, "%s", err.text);
+    }
+    close_all(&agent);
+    return status;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * oomagent. As root it is the node role: it takes the plugin's datagrams and acts for owners by
+ * children that have become them. The head role is a child that has dropped to an unprivileged
+ * user; it parses what users send, and owns the database.
+ *
+ *   main.c      options, start and stop order     reports.c    the plugin's datagrams
+ *   head.c      the head role                     sockets.c    making the sockets
+ *   drop.c      becoming somebody else */
+#ifndef AGENT_NODE_NODE_H
+#define AGENT_NODE_NODE_H
+
+#include <event2/event.h>
+#include <sys/types.h>
+
+#include "agent/lib/api.h"
+#include "agent/lib/config.h"
+
+/* --- sockets.c: both make the directory (0755) and replace a stale socket; -1 and err. */
+int socket_listen_stream(const char *path, mode_t mode, struct oom_error *err);
+int socket_bind_datagram(const char *path, mode_t mode, struct oom_error *err);
+
+/* --- drop.c: for good, verified; "" stays who we are. */
+int drop_to_user(const char *name, struct oom_error *err);
+int drop_to_owner(uid_t uid, gid_t gid, struct oom_error *err);
+
+/* --- head.c: runs until SIGTERM; returns the exit status. */
+int head_run(const struct config *config, int unix_fd);
+
+/* --- reports.c */
+struct reports;
+struct reports *reports_open(struct event_base *base, int datagram_fd, struct api *head,
+                             const char *cluster, struct oom_error *err);
+void reports_close(struct reports *reports);
+
+#endif
