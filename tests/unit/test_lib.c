@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The small parts of agent/lib and agent/sched that are pure text. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/lib/child.h"
+#include "agent/lib/config.h"
+#include "agent/lib/humanize.h"
+#include "agent/lib/jsonget.h"
+#include "agent/lib/textdiff.h"
+#include "agent/lib/urlquery.h"
+#include "agent/sched/slurm_fields.h"
+
+static const char JOB[] = "JobId=17 JobName=a JobState=RUNNING Reason=None Requeue=1 "
+                          "MinCPUsNode=1 MinMemoryNode=300M MinTmpDiskNode=0 EndTime=Unknown\n";
+
+static void fields_of_scontrol(void **state)
+{
+    char out[64];
+
+    (void)state;
+    assert_true(slurm_field(JOB, "JobState", out, sizeof(out)));
+    assert_string_equal(out, "RUNNING");
+    assert_true(slurm_field(JOB, "MinMemoryNode", out, sizeof(out)));
+    assert_string_equal(out, "300M");
+    assert_true(slurm_field(JOB, "EndTime", out, sizeof(out)));
+    assert_string_equal(out, "Unknown");
+    /* A key that is only the tail of another one. */
+    assert_false(slurm_field(JOB, "State", out, sizeof(out)));
+    assert_false(slurm_field(JOB, "Memory", out, sizeof(out)));
+}
+
+static void memory_words(void **state)
+{
+    (void)state;
+    assert_int_equal(slurm_mib("300M"), 300);
+    assert_int_equal(slurm_mib("2G"), 2048);
+    assert_int_equal(slurm_mib("1.50T"), 1572864);
+    assert_int_equal(slurm_mib("4096"), 4096);
+    assert_int_equal(slurm_mib("512000K"), 500);
+    assert_int_equal(slurm_mib("lots"), -1);
+    assert_int_equal(slurm_mib("-5G"), -1);
+}
+
+static void dependents_are_repointed(void **state)
+{
+    static const struct {
+        const char *before, *after; /* NULL: not a dependent of 12 */
+    } cases[] = {
+        {"afterok:12(unfulfilled)", "afterok:99"},
+        {"afterok:12(failed),afterany:13(unfulfilled)", "afterok:99,afterany:13"},
+        {"afterok:120(unfulfilled)", NULL},
+        {"afterok:112(unfulfilled)", NULL},
+        {"afterok:12_*(unfulfilled)", "afterok:99_*"},
+        {"aftercorr:12_*(unfulfilled)?afterany:12(unfulfilled)", "aftercorr:99_*?afterany:99"},
+        {"afterok:11:12:13", "afterok:11:99:13"},
+        {"after:12+30(unfulfilled)", "after:99+30"},
+        {"singleton", NULL},
+        {"afterok:12(unfulfilled", NULL},
+        {"", NULL},
+    };
+    char out[128];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        bool found = slurm_repoint(cases[i].before, "12", "99", out, sizeof(out));
+        assert_int_equal(found, cases[i].after != NULL);
+        if (cases[i].after)
+            assert_string_equal(out, cases[i].after);
+    }
+    assert_false(slurm_repoint("afterok:12", "12", "99", out, 6));
+}
+
+static void human_numbers(void **state)
+{
+    char out[64];
+
+    (void)state;
+    humanize_bytes(1052266987, out, sizeof(out));
+    assert_string_equal(out, "1003.52 MiB");
+    humanize_bytes(2147483648, out, sizeof(out));
+    assert_string_equal(out, "2.00 GiB");
+    humanize_bytes(1073741823, out, sizeof(out));
+    assert_string_equal(out, "1.00 GiB");
+    humanize_bytes(7, out, sizeof(out));
+    assert_string_equal(out, "7 bytes");
+    humanize_duration(252000, out, sizeof(out));
+    assert_string_equal(out, "4m12s");
+    humanize_duration(3660000, out, sizeof(out));
+    assert_string_equal(out, "1h01m");
+    humanize_duration(400, out, sizeof(out));
+    assert_string_equal(out, "0.4s");
+    humanize_iso(1795961000000, out, sizeof(out));
+    assert_string_equal(out, "2026-11-29T14:03:20Z");
+}
+
+static void diffs(void **state)
+{
+    static const char old_text[] = "a\nb\nc\nd\ne\nf\ng\nh\n",
+                      new_text[] = "a\nb\nc\nD\ne\nf\ng\nh";
+    char *diff = textdiff_unified("x", "x", old_text, strlen(old_text), new_text, strlen(new_text));
+
+    (void)state;
+    assert_non_null(diff);
+    assert_string_equal(diff, "--- x\n+++ x\n@@ -2,7 +2,7 @@\n b\n c\n-d\n+D\n e\n f\n g\n-h\n+h\n"
+                              "\\ No newline at end of file\n");
+    free(diff);
+    diff = textdiff_unified("x", "x", old_text, 4, old_text, 4);
+    assert_string_equal(diff, "");
+    free(diff);
+}
+
+static void queries(void **state)
+{
+    char path[64] = "/v1/history", plain[64];
+
+    (void)state;
+    assert_int_equal(urlquery_add(path, sizeof(path), "user", "a&b=c d"), 0);
+    assert_int_equal(urlquery_add(path, sizeof(path), "all", "1"), 0);
+    json_t *query = urlquery_split(path, plain, sizeof(plain));
+    assert_string_equal(plain, "/v1/history");
+    assert_string_equal(json_get_string(query, "user", ""), "a&b=c d");
+    assert_string_equal(json_get_string(query, "all", ""), "1");
+    json_decref(query);
+    strcpy(path, "/v1/history");
+    assert_int_equal(urlquery_add(path, 14, "user", "somebody"), -1);
+    assert_string_equal(path, "/v1/history");
+}
+
+static void children(void **state)
+{
+    const char *echo[] = {"sh", "-c", "echo out; echo err >&2; exit 3", NULL};
+    const char *slow[] = {"sleep", "30", NULL};
+    const char *missing[] = {"no-such-program-here", NULL};
+    struct child_result result;
+    struct oom_error err;
+
+    (void)state;
+    assert_int_equal(child_run(echo, 5000, &result, &err), 0);
+    assert_string_equal(result.out, "out\n");
+    assert_string_equal(result.errors, "err\n");
+    child_result_free(&result);
+    assert_int_equal(child_expect(echo, 5000, NULL, &err), -1);
+    assert_string_equal(err.text, "sh -c: err");
+    assert_int_equal(child_run(slow, 100, &result, &err), -1);
+    assert_non_null(strstr(err.text, "did not end within 100 ms"));
+    assert_int_equal(child_expect(missing, 5000, NULL, &err), -1);
+    assert_non_null(strstr(err.text, "cannot execute no-such-program-here"));
+}
+
+static int load_text(const char *text, struct config *config, struct oom_error *err)
+{
+    char path[] = "/tmp/oomretry-config-XXXXXX";
+    int fd = mkstemp(path);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+    int rc = config_load(path, config, err);
+    unlink(path);
+    return rc;
+}
+
+static void configurations(void **state)
+{
+    static const struct {
+        const char *text, *problem;
+    } bad[] = {
+        {"max_retrys: 3\n", ":1: unknown key \"max_retrys\""},
+        {"role: both\nmax_retries: many\n", ":2: a number from 0 on is wanted for"},
+        {"role: king\n", "role \"king\" is none of both, node, head"},
+        {"admins: alice\n", ":1: a list is wanted for"},
+        {"role: [both\n", ":"},
+        {"- a\n", "\"key: value\" are wanted"},
+    };
+    struct config config;
+    struct oom_error err;
+
+    (void)state;
+    assert_int_equal(
+        load_text("max_retries: 3\nadmins: [alice, bo]\nmax_mem_gib: 2\n", &config, &err), 0);
+    assert_int_equal(config.limits.max_retries, 3);
+    assert_int_equal(config.limits.max_mem_mib, 2048);
+    assert_int_equal(config.admin_count, 2);
+    assert_string_equal(config.admins[1], "bo");
+    assert_string_equal(config.role, "both");
+    config_free(&config);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_int_equal(load_text(bad[i].text, &config, &err), -1);
+        assert_non_null(strstr(err.text, bad[i].problem));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fields_of_scontrol),
+        cmocka_unit_test(memory_words),
+        cmocka_unit_test(dependents_are_repointed),
+        cmocka_unit_test(human_numbers),
+        cmocka_unit_test(diffs),
+        cmocka_unit_test(queries),
+        cmocka_unit_test(children),
+        cmocka_unit_test(configurations),
+    };
+    return cmocka_run_group_tests_name("lib", tests, NULL, NULL);
+}

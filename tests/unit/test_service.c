@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The head's interface on a real database: the life of attempts, repeated reports, restarts,
+ * rights. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/head/service.h"
+#include "agent/lib/jsonget.h"
+#include "db/policies.h"
+
+enum { ALICE = 2001, BO = 2002 };
+
+struct fixture {
+    struct service service;
+    char path[64];
+};
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    struct oom_error err = {""};
+
+    strcpy(f->path, "/tmp/oomretry-test-XXXXXX");
+    close(mkstemp(f->path));
+    if (service_open(&f->service, f->path, &err) < 0) {
+        print_error("%s\n", err.text);
+        return -1;
+    }
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    char side[80];
+
+    service_close(&f->service);
+    unlink(f->path);
+    snprintf(side, sizeof(side), "%s-wal", f->path);
+    unlink(side);
+    snprintf(side, sizeof(side), "%s-shm", f->path);
+    unlink(side);
+    free(f);
+    return 0;
+}
+
+static json_t *call_as(struct fixture *f, uid_t uid, const char *method, const char *path,
+                       json_t *body, int want)
+{
+    json_t *reply = NULL;
+    struct service_request request = {
+        .method = method, .path = path, .body = body, .uid = uid, .admin = uid == 0};
+    int status = service_handle(&f->service, &request, &reply);
+
+    if (status != want)
+        print_error("%s %s: %d %s\n", method, path, status, json_get_string(reply, "error", ""));
+    assert_int_equal(status, want);
+    json_decref(body);
+    return reply;
+}
+
+static json_t *call(struct fixture *f, const char *method, const char *path, json_t *body, int want)
+{
+    return call_as(f, ALICE, method, path, body, want);
+}
+
+static json_t *begin_body(const char *job, const char *token, int restart)
+{
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:{s:s}}", "scheduler", "slurm", "cluster",
+                     "c", "job", job, "name", "n", "token", token, "restart", restart, "options",
+                     "policy", "auto");
+}
+
+static json_t *begin(struct fixture *f, const char *job, const char *token, int restart)
+{
+    return call(f, "POST", "/v1/attempts/begin", begin_body(job, token, restart), 200);
+}
+
+static json_t *oom_end(json_int_t lineage, json_int_t attempt, const char *tokens)
+{
+    return json_pack(
+        "{s:I, s:I, s:s, s:{s:i}, s:{s:b, s:s, s:s, s:s, s:f, s:{s:I, s:I, s:I}}, s:{s:{s:s, s:s}, "
+        "s:{s:s, s:s}, s:{s:s,s:s}, s:{s:s,s:s}, s:{s:s,s:s}}}",
+        "lineage", lineage, "attempt", attempt, "framework", "relax", "exit", "exit_code", 1,
+        "incident", "oom", 1, "domain", "gpu", "phase", "forward", "framework", "relax",
+        "confidence", 0.95, "numbers", "tried", (json_int_t)2147483648, "free",
+        (json_int_t)1095216660, "total", (json_int_t)84989247488, "values", "--max-tokens-per-gpu",
+        "value", tokens, "source", "script", "--use-dynamic-batch-size", "value", "true", "source",
+        "script", "--recompute-granularity", "value", "full", "source", "script",
+        "--recompute-method", "value", "uniform", "source", "script", "--recompute-num-layers",
+        "value", "1", "source", "script");
+}
+
+static void one_retry_for_one_failure(void **state)
+{
+    struct fixture *f = *state;
+    json_t *reply = begin(f, "100", "t1", 0);
+    json_int_t lineage = json_get_int(reply, "lineage", 0);
+
+    assert_true(lineage > 0);
+    assert_int_equal(json_get_int(reply, "attempt", 0), 1);
+    json_decref(reply);
+    /* The same supervisor says it again. */
+    reply = begin(f, "100", "t1", 0);
+    assert_int_equal(json_get_int(reply, "attempt", 0), 1);
+    assert_int_equal(json_get_int(reply, "lineage", 0), lineage);
+    json_decref(reply);
+
+    reply = call(f, "POST", "/v1/attempts/end", oom_end(lineage, 1, "12288"), 200);
+    assert_string_equal(json_get_string(reply, "action", ""), "retry");
+    assert_int_equal(json_get_int(reply, "attempt", 0), 2);
+    assert_true(json_array_size(json_object_get(reply, "edits")) > 0);
+    char *first = json_dumps(json_object_get(reply, "edits"), JSON_SORT_KEYS);
+    json_decref(reply);
+    /* The report was repeated after a crash: the same decision, no third attempt. */
+    reply = call(f, "POST", "/v1/attempts/end", oom_end(lineage, 1, "12288"), 200);
+    assert_int_equal(json_get_int(reply, "attempt", 0), 2);
+    char *second = json_dumps(json_object_get(reply, "edits"), JSON_SORT_KEYS);
+    assert_string_equal(first, second);
+    free(first);
+    free(second);
+    json_decref(reply);
+
+    reply = begin(f, "100", "t1", 0);
+    assert_int_equal(json_get_int(reply, "attempt", 0), 2);
+    assert_true(json_array_size(json_object_get(reply, "edits")) > 0);
+    json_decref(reply);
+    reply = call(f, "GET", "/v1/history/100", NULL, 200);
+    assert_int_equal(json_array_size(json_object_get(reply, "attempts")), 2);
+    json_decref(reply);
+}
+
+static void a_refused_rung_is_not_offered_again(void **state)
+{
+    struct fixture *f = *state;
+    json_t *reply = begin(f, "101", "t1", 0);
+    json_int_t lineage = json_get_int(reply, "lineage", 0);
+    char rung[64];
+
+    json_decref(reply);
+    reply = call(f, "POST", "/v1/attempts/end", oom_end(lineage, 1, "12288"), 200);
+    snprintf(rung, sizeof(rung), "%s", json_get_string(reply, "rung", ""));
+    json_decref(reply);
+    json_t *body = oom_end(lineage, 1, "12288");
+    json_object_set_new(body, "refused",
+                        json_pack("[{s:s, s:s}]", "rung", rung, "why", "cannot be written"));
+    reply = call(f, "POST", "/v1/attempts/end", body, 200);
+    assert_string_not_equal(json_get_string(reply, "rung", ""), rung);
+    json_decref(reply);
+    reply = call(f, "GET", "/v1/history/101", NULL, 200);
+    assert_int_equal(json_array_size(json_object_get(reply, "attempts")), 2);
+    json_decref(reply);
+}
+
+static void restarts_of_the_scheduler_keep_the_edits(void **state)
+{
+    struct fixture *f = *state;
+    json_t *reply = begin(f, "102", "t1", 0);
+    json_int_t lineage = json_get_int(reply, "lineage", 0);
+
+    json_decref(reply);
+    json_decref(call(f, "POST", "/v1/attempts/end", oom_end(lineage, 1, "12288"), 200));
+    json_decref(begin(f, "102", "t1", 0));
+    /* Preempted and queued again by Slurm: a new supervisor, the settings of attempt 2. */
+    reply = begin(f, "102", "t2", 1);
+    assert_int_equal(json_get_int(reply, "lineage", 0), lineage);
+    assert_int_equal(json_get_int(reply, "attempt", 0), 3);
+    assert_true(json_array_size(json_object_get(reply, "edits")) > 0);
+    json_decref(reply);
+    reply = call(f, "GET", "/v1/history/102", NULL, 200);
+    const json_t *attempts = json_object_get(reply, "attempts");
+    assert_string_equal(json_get_string(json_array_get(attempts, 1), "outcome", ""), "lost");
+    json_decref(reply);
+}
+
+static void a_job_id_comes_back(void **state)
+{
+    struct fixture *f = *state;
+    json_t *reply = begin(f, "103", "t1", 0);
+    json_int_t lineage = json_get_int(reply, "lineage", 0);
+
+    json_decref(reply);
+    json_decref(call(f, "POST", "/v1/attempts/end",
+                     json_pack("{s:I, s:i, s:b, s:{s:i}}", "lineage", lineage, "attempt", 1,
+                               "completed", 1, "exit", "exit_code", 0),
+                     200));
+    reply = begin(f, "103", "t9", 0);
+    assert_true(json_get_int(reply, "lineage", 0) > lineage);
+    assert_int_equal(json_get_int(reply, "attempt", 0), 1);
+    json_decref(reply);
+}
+
+static void not_memory_is_not_retried(void **state)
+{
+    struct fixture *f = *state;
+    json_t *reply = begin(f, "104", "t1", 0);
+    json_int_t lineage = json_get_int(reply, "lineage", 0);
+
+    json_decref(reply);
+    reply = call(f, "POST", "/v1/attempts/end",
+                 json_pack("{s:I, s:i, s:{s:i}, s:{s:b}, s:s}", "lineage", lineage, "attempt", 1,
+                           "exit", "exit_code", 1, "incident", "oom", 0, "reason", "exit 1"),
+                 200);
+    assert_string_equal(json_get_string(reply, "action", ""), "stop");
+    json_decref(reply);
+    /* Ended from outside: even with the words in the log. */
+    reply = begin(f, "105", "t1", 0);
+    lineage = json_get_int(reply, "lineage", 0);
+    json_decref(reply);
+    json_t *body = oom_end(lineage, 1, "12288");
+    json_object_set_new(body, "ended_by", json_string("signal"));
+    reply = call(f, "POST", "/v1/attempts/end", body, 200);
+    assert_string_equal(json_get_string(reply, "action", ""), "stop");
+    json_decref(reply);
+}
+
+static void a_change_that_did_not_arrive_ends_it(void **state)
+{
+    struct fixture *f = *state;
+    json_t *reply = begin(f, "106", "t1", 0);
+    json_int_t lineage = json_get_int(reply, "lineage", 0);
+
+    json_decref(reply);
+    json_decref(call(f, "POST", "/v1/attempts/end", oom_end(lineage, 1, "12288"), 200));
+    json_decref(begin(f, "106", "t1", 0));
+    json_decref(
+        call(f, "POST", "/v1/attempts/note",
+             json_pack("{s:I, s:i, s:s}", "lineage", lineage, "attempt", 2, "applied", "no"), 200));
+    reply = call(f, "POST", "/v1/attempts/end", oom_end(lineage, 2, "12288"), 200);
+    assert_string_equal(json_get_string(reply, "action", ""), "stop");
+    assert_non_null(strstr(json_get_string(reply, "reason", ""), "did not arrive"));
+    json_decref(reply);
+}
+
+static void rights(void **state)
+{
+    struct fixture *f = *state;
+    json_t *reply = begin(f, "107", "t1", 0);
+    json_int_t lineage = json_get_int(reply, "lineage", 0);
+
+    json_decref(reply);
+    json_decref(call_as(f, BO, "GET", "/v1/history/107", NULL, 403));
+    json_decref(call_as(f, BO, "POST", "/v1/attempts/end", oom_end(lineage, 1, "1"), 403));
+    json_decref(call_as(f, BO, "POST", "/v1/attempts/note",
+                        json_pack("{s:I, s:i, s:s}", "lineage", lineage, "attempt", 1, "diff", "x"),
+                        403));
+    json_decref(call_as(f, BO, "POST", "/v1/attempts/begin", begin_body("107", "t2", 0), 403));
+    json_decref(
+        call_as(f, BO, "POST", "/v1/reports", json_pack("{s:s}", "event", "task_exit"), 403));
+    json_decref(call_as(f, 0, "GET", "/v1/history/107", NULL, 200));
+}
+
+static void hostile_requests(void **state)
+{
+    struct fixture *f = *state;
+    char long_path[2000];
+
+    json_decref(call(f, "GET", "/v1/nothing", NULL, 404));
+    json_decref(call(f, "GET", "/v1/attempts/begin", NULL, 405));
+    json_decref(call(f, "POST", "/v1/attempts/begin", NULL, 400));
+    json_decref(call(f, "POST", "/v1/attempts/begin", json_pack("{s:i}", "job", 7), 400));
+    json_decref(call(f, "POST", "/v1/attempts/end", json_object(), 404));
+    json_decref(call(f, "GET", "/v1/history/1;drop table lineage", NULL, 404));
+    memset(long_path, 'a', sizeof(long_path) - 1);
+    long_path[0] = '/';
+    long_path[sizeof(long_path) - 1] = '\0';
+    json_decref(call(f, "GET", long_path, NULL, 404));
+}
+
+static void shipped_policies_are_seeded_once(void **state)
+{
+    struct fixture *f = *state;
+    struct oom_error err = {""};
+    struct service again;
+    int64_t versions = 0, later = 0;
+
+    assert_int_equal(
+        db_get_int(f->service.db, &err, 0, &versions, "SELECT count(*) FROM policy_version", ""),
+        0);
+    assert_true(versions >= 4);
+    assert_int_equal(service_open(&again, f->path, &err), 0);
+    assert_int_equal(
+        db_get_int(again.db, &err, 0, &later, "SELECT count(*) FROM policy_version", ""), 0);
+    service_close(&again);
+    assert_int_equal(versions, later);
+}
+
+static void two_editors(void **state)
+{
+    struct fixture *f = *state;
+    struct oom_error err = {""};
+    json_t *body = policies_load(f->service.db, "relax", 0, NULL, &err);
+
+    assert_non_null(body);
+    assert_int_equal(policies_add(f->service.db, "relax", 1, body, "alice", "one", &err), 2);
+    assert_int_equal(policies_add(f->service.db, "relax", 1, body, "bo", "two", &err), -1);
+    assert_non_null(strstr(err.text, "version 2 by alice is active"));
+    json_decref(body);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(one_retry_for_one_failure, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_refused_rung_is_not_offered_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(restarts_of_the_scheduler_keep_the_edits, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_job_id_comes_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(not_memory_is_not_retried, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_change_that_did_not_arrive_ends_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(rights, setup, teardown),
+        cmocka_unit_test_setup_teardown(hostile_requests, setup, teardown),
+        cmocka_unit_test_setup_teardown(shipped_policies_are_seeded_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(two_editors, setup, teardown),
+    };
+    return cmocka_run_group_tests_name("service", tests, NULL, NULL);
+}
