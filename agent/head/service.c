@@ -21,6 +21,8 @@ static const struct service_route {
     {"POST", "/v1/attempts/begin", attempts_begin},
     {"POST", "/v1/attempts/end", attempts_end},
     {"POST", "/v1/attempts/note", attempts_note},
+    {"GET", "/v1/attempts/open", attempts_open},
+    {"POST", "/v1/attempts/claim", attempts_claim},
     {"GET", "/v1/lineages/*/policies", attempts_policies},
     {"GET", "/v1/plan/policies", plan_policies},
     {"POST", "/v1/plan", plan_make},

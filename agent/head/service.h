@@ -58,6 +58,8 @@ int service_refuse(int status, struct oom_error *err, const char *fmt, ...)
 
 /* agent/head/attempts.c */
 service_route_f attempts_begin, attempts_end, attempts_note, attempts_policies;
+/* agent/head/open.c */
+service_route_f attempts_open, attempts_claim;
 /* agent/head/plan.c */
 service_route_f plan_make, plan_policies;
 /* agent/head/reports.c */

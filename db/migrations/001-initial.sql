@@ -71,6 +71,8 @@ CREATE TABLE attempt (
     applied     TEXT    NOT NULL DEFAULT 'unknown', -- yes, no, unknown
     proof       TEXT,
     acted       TEXT,                           -- what has been done about starting it
+    claimed_by  TEXT,                           -- who finishes what its supervisor left
+    claimed_ms  INTEGER,
     started_ms  INTEGER,
     ended_ms    INTEGER,
     exit_code   INTEGER,

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Attempts that somebody has to look after: their supervisor has not reported an end, or has not
+ * started what was decided. Several may notice (the node's agent, the epilog hook, the reconciler);
+ * whoever claims one acts, for a bounded time. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/head/service.h"
+#include "agent/lib/jsonget.h"
+
+enum { CLAIM_MS = 60000 };
+
+/* query job: only of this job; scheduler: only of this one. */
+int attempts_open(struct service *service, const struct service_request *request,
+                  const char *const *args, json_t **reply, struct oom_error *err)
+{
+    const char *job = json_get_string(request->query, "job", "");
+    const char *scheduler = json_get_string(request->query, "scheduler", "");
+
+    (void)args;
+    json_t *rows = db_rows(
+        service->db,
+        db_query(service->db, err,
+                 "SELECT a.lineage, a.number, a.state, a.restart, a.mode, a.node, a.acted, "
+                 "a.started_ms, l.updated_ms, l.uid, l.scheduler, l.cluster, "
+                 "coalesce(a.job, (SELECT job FROM job WHERE lineage = l.id "
+                 "ORDER BY first_ms DESC LIMIT 1)) AS job "
+                 "FROM attempt a JOIN lineage l ON l.id = a.lineage "
+                 "WHERE a.state IN ('running', 'intended') AND l.state IN ('running', 'waiting') "
+                 "AND (?1 OR l.uid = ?2) AND (?3 = '' OR l.scheduler = ?3) "
+                 "AND (?4 = '' OR EXISTS (SELECT 1 FROM job WHERE lineage = l.id AND job = ?4)) "
+                 "ORDER BY a.id LIMIT 10000",
+                 "iiss", (int64_t)request->admin, (int64_t)request->uid, scheduler, job),
+        err);
+    if (!rows)
+        return -1;
+    *reply = json_pack("{s:o, s:I}", "attempts", rows, "now_ms", (json_int_t)db_now_ms());
+    return 200;
+}
+
+/* body: lineage, attempt, by. Reply {"granted": true|false}. */
+int attempts_claim(struct service *service, const struct service_request *request,
+                   const char *const *args, json_t **reply, struct oom_error *err)
+{
+    const char *by = json_get_string(request->body, "by", "");
+    int64_t now = db_now_ms();
+
+    (void)args;
+    if (!*by)
+        return service_refuse(400, err, "member \"by\" is missing");
+    if (db_run(service->db, err,
+               "UPDATE attempt SET claimed_by = ?1, claimed_ms = ?2 WHERE lineage = ?3 "
+               "AND number = ?4 AND state IN ('running', 'intended') "
+               "AND (claimed_by IS NULL OR claimed_by = ?1 OR claimed_ms < ?5) "
+               "AND EXISTS (SELECT 1 FROM lineage WHERE id = ?3 AND (?6 OR uid = ?7))",
+               "siiiiii", by, now, json_get_int(request->body, "lineage", 0),
+               json_get_int(request->body, "attempt", 0), now - CLAIM_MS, (int64_t)request->admin,
+               (int64_t)request->uid) < 0)
+        return -1;
+    *reply = json_pack("{s:b}", "granted", sqlite3_changes(service->db->sql) > 0);
+    return 200;
+}
