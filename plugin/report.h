@@ -13,7 +13,6 @@
  *     job          Slurm's job id
  *     array_job    array_task       only for a task of an array
  *     het_job      het_offset       only for a component of a heterogeneous job
- *     restart      how often the job was requeued, 0 at first
  *     uid  gid     the owner
  *     node         Slurm's name of this node; Slurm does not tell it yet at batch_start
  *     opted        1 when the job is opted in, else 0
@@ -22,6 +21,7 @@
  *     script       path of the spooled script (its first line is the launcher's)
  *     script_bytes length of the script as submitted
  *   event=task_exit                  a task ended; for the batch step, the batch script did
+ *     restart      how often the job was requeued, 0 at first
  *     step         number, or batch, extern, interactive
  *     task         rank in the step
  *     status       as wait(2) gives it

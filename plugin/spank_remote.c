@@ -12,8 +12,8 @@
 /* What the supervisor finds in the job's environment. A job that is not opted in must have none
  * of them, even when it was submitted from inside one that is. */
 static const char *const job_variables[] = {
-    "OOMRETRY_POLICY",  "OOMRETRY_MAX_RETRIES", "OOMRETRY_MODE",   "OOMRETRY_ALLOW",
-    "OOMRETRY_DRY_RUN", "OOMRETRY_RESTART",     "OOMRETRY_SOCKET", "OOMRETRY_SCRIPT_BYTES",
+    "OOMRETRY_POLICY",  "OOMRETRY_MAX_RETRIES", "OOMRETRY_MODE",         "OOMRETRY_ALLOW",
+    "OOMRETRY_DRY_RUN", "OOMRETRY_SOCKET",      "OOMRETRY_SCRIPT_BYTES",
 };
 
 /* Carriers of the options. Left in the environment they would opt in every job that this job
@@ -51,7 +51,6 @@ static void export_number(spank_t sp, const char *name, long long number)
 static void export_settings(spank_t sp, const struct settings *settings, off_t script_bytes)
 {
     const struct site *site = &plugin_state.site;
-    uint32_t restart = 0;
 
     (void)spank_setenv(sp, "OOMRETRY_POLICY", settings->policy, 1);
     if (settings->mode[0])
@@ -62,8 +61,6 @@ static void export_settings(spank_t sp, const struct settings *settings, off_t s
         export_number(sp, "OOMRETRY_MAX_RETRIES", settings->max_retries);
     if (settings->dry_run > 0)
         (void)spank_setenv(sp, "OOMRETRY_DRY_RUN", "1", 1);
-    (void)spank_get_item(sp, S_SLURM_RESTART_COUNT, &restart);
-    export_number(sp, "OOMRETRY_RESTART", restart);
     export_number(sp, "OOMRETRY_SCRIPT_BYTES", (long long)script_bytes);
     (void)spank_setenv(sp, "OOMRETRY_SOCKET", site->socket, 1);
     if (site->config[0])

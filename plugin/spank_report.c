@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -50,7 +51,7 @@ static void add_variable(spank_t sp, struct report *report, const char *key, con
 
 static void begin(spank_t sp, struct report *report, const char *event)
 {
-    uint32_t job = 0, restart = 0, array_job = 0, array_task = NO_VAL;
+    uint32_t job = 0, array_job = 0, array_task = NO_VAL;
     uid_t uid = (uid_t)-1;
     gid_t gid = (gid_t)-1;
 
@@ -65,8 +66,6 @@ static void begin(spank_t sp, struct report *report, const char *event)
         add(report, "array_job=%u\narray_task=%u\n", array_job, array_task);
     add_variable(sp, report, "het_job", "SLURM_HET_JOB_ID");
     add_variable(sp, report, "het_offset", "SLURM_HET_JOB_OFFSET");
-    if (spank_get_item(sp, S_SLURM_RESTART_COUNT, &restart) == ESPANK_SUCCESS)
-        add(report, "restart=%u\n", restart);
     if (spank_get_item(sp, S_JOB_UID, &uid) == ESPANK_SUCCESS)
         add(report, "uid=%u\n", (unsigned)uid);
     if (spank_get_item(sp, S_JOB_GID, &gid) == ESPANK_SUCCESS)
@@ -116,6 +115,20 @@ static void add_count(struct report *report, const char *key, int64_t count)
         add(report, "%s=%" PRId64 "\n", key, count);
 }
 
+/* In the batch step of 22.05 the item is always 0; there the variable tells, which Slurm sets when
+ * it executes the task. */
+static uint32_t restart_count(spank_t sp)
+{
+    uint32_t count = 0;
+    char text[16];
+
+    if (spank_get_item(sp, S_SLURM_RESTART_COUNT, &count) == ESPANK_SUCCESS && count > 0)
+        return count;
+    if (spank_getenv(sp, "SLURM_RESTART_COUNT", text, sizeof(text)) == ESPANK_SUCCESS)
+        count = (uint32_t)strtoul(text, NULL, 10);
+    return count;
+}
+
 void report_task_exit(spank_t sp, const struct cgroup *cgroup)
 {
     struct cgroup_counters counters;
@@ -124,6 +137,7 @@ void report_task_exit(spank_t sp, const struct cgroup *cgroup)
     int status = 0;
 
     begin(sp, &report, "task_exit");
+    add(&report, "restart=%u\n", restart_count(sp));
     if (spank_get_item(sp, S_JOB_STEPID, &step) == ESPANK_SUCCESS)
         add_step(&report, step);
     if (spank_get_item(sp, S_TASK_GLOBAL_ID, &task) == ESPANK_SUCCESS)
