@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * oomctl diagnose: what ran out, where and in which phase, from logs and exit data. Exit status 0
+ * out of memory, 1 not, 2 usage or unreadable input. */
+#include <argp.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/ctl/ctl.h"
+#include "agent/ctl/diagnose_text.h"
+#include "agent/evidence/logs.h"
+#include "agent/evidence/sigset.h"
+#include "agent/lib/child.h"
+
+#define MAX_LOGS 4096
+
+struct arguments {
+    bool json;
+    bool explain;
+    bool windows;
+    const char *job;
+    struct oom_exit exit;
+    const char **logs;
+    size_t log_count;
+};
+
+enum {
+    KEY_JSON = 256,
+    KEY_EXPLAIN,
+    KEY_WINDOWS,
+    KEY_EXIT,
+    KEY_SIGNAL,
+    KEY_STATE,
+    KEY_DERIVED,
+    KEY_KILLS,
+    KEY_JOB
+};
+
+static const struct argp_option options[] = {
+    {"json", KEY_JSON, NULL, 0, "print the incident as JSON", 0},
+    {"explain", KEY_EXPLAIN, NULL, 0, "show every signature that matched and what became of it", 0},
+    {"windows", KEY_WINDOWS, NULL, 0, "with --json: add the lines around what mattered", 0},
+    {"exit-code", KEY_EXIT, "N", 0, "how the attempt ended", 0},
+    {"signal", KEY_SIGNAL, "N", 0, "the signal that ended it, 0 for none", 0},
+    {"state", KEY_STATE, "S", 0, "the scheduler's word, such as OUT_OF_MEMORY", 0},
+    {"derived-exit-code", KEY_DERIVED, "N", 0, "Slurm's highest exit code of a step", 0},
+    {"oom-kills", KEY_KILLS, "N", 0, "kills for memory that the job's cgroups counted", 0},
+    {"job", KEY_JOB, "ID", 0, "read the output files of a Slurm job", 0},
+    {0},
+};
+
+static long number(struct argp_state *state, const char *text, const char *option, long high)
+{
+    char *end;
+
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    if (errno || end == text || *end || value < 0 || value > high)
+        argp_error(state, "--%s needs a number from 0 to %ld, not \"%s\"", option, high, text);
+    return value;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct arguments *a = state->input;
+
+    switch (key) {
+    case KEY_JSON:
+        a->json = true;
+        break;
+    case KEY_EXPLAIN:
+        a->explain = true;
+        break;
+    case KEY_WINDOWS:
+        a->windows = true;
+        break;
+    case KEY_EXIT:
+        a->exit.exit_code = (int)number(state, arg, "exit-code", 255);
+        break;
+    case KEY_SIGNAL:
+        a->exit.signal = (int)number(state, arg, "signal", 64);
+        break;
+    case KEY_DERIVED:
+        a->exit.derived_exit_code = (int)number(state, arg, "derived-exit-code", 65535);
+        break;
+    case KEY_KILLS:
+        a->exit.cgroup_oom_kills = number(state, arg, "oom-kills", LONG_MAX);
+        break;
+    case KEY_STATE:
+        if (strlen(arg) >= sizeof(a->exit.state))
+            argp_error(state, "--state \"%s\" is no state of a scheduler", arg);
+        else
+            strcpy(a->exit.state, arg);
+        break;
+    case KEY_JOB:
+        a->job = arg;
+        break;
+    case ARGP_KEY_ARG:
+        if (a->log_count == MAX_LOGS)
+            argp_error(state, "more than %d logs", MAX_LOGS);
+        else
+            a->logs[a->log_count++] = arg;
+        break;
+    case ARGP_KEY_END:
+        if (a->log_count == 0 && !a->job) {
+            if (isatty(STDIN_FILENO))
+                argp_error(state, "no log: name the job's output files, or - for standard input");
+            a->logs[a->log_count++] = "-";
+        }
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+/* --- a Slurm job's own files ---------------------------------------------------------------------
+ */
+
+/* "   StdOut=/home/a/slurm-12.out": the value of a field of `scontrol show job`, or NULL. */
+static char *field(const char *text, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (const char *at = text; (at = strstr(at, name)) != NULL; at += n) {
+        if (at != text && at[-1] != ' ' && at[-1] != '\n')
+            continue;
+        if (at[n] != '=')
+            continue;
+        const char *value = at + n + 1;
+        return strndup(value, strcspn(value, "\n"));
+    }
+    return NULL;
+}
+
+/* Fills in what the caller did not state. The files are read with the caller's own rights. */
+static int take_job(struct arguments *a, char *files[2], struct oom_error *err)
+{
+    const char *argv[] = {"scontrol", "show", "job", a->job, NULL};
+    char *text;
+
+    if (a->job[strspn(a->job, "0123456789_")])
+        return oom_errorf(err, "\"%s\" is no job id", a->job);
+    if (child_expect(argv, 20000, &text, err))
+        return oom_error_prefix(err, "job %s", a->job);
+    char *state = field(text, "JobState");
+    char *exit_code = field(text, "ExitCode");
+    char *derived = field(text, "DerivedExitCode");
+    int code;
+    int sig;
+    if (state && !a->exit.state[0])
+        snprintf(a->exit.state, sizeof(a->exit.state), "%.*s", (int)strcspn(state, " "), state);
+    if (exit_code && a->exit.exit_code < 0 && sscanf(exit_code, "%d:%d", &code, &sig) == 2) {
+        a->exit.exit_code = code;
+        a->exit.signal = sig == 125 ? 0 : sig; /* 125 is Slurm's mark for out of memory */
+    }
+    if (derived && a->exit.derived_exit_code < 0 && sscanf(derived, "%d:%d", &code, &sig) == 2)
+        a->exit.derived_exit_code = sig == 125 ? 253 : code;
+    files[0] = field(text, "StdOut");
+    files[1] = field(text, "StdErr");
+    free(state);
+    free(exit_code);
+    free(derived);
+    free(text);
+    if (!files[0])
+        return oom_errorf(err, "job %s: Slurm names no output file", a->job);
+    a->logs[a->log_count++] = files[0];
+    if (files[1] && strcmp(files[0], files[1]) != 0)
+        a->logs[a->log_count++] = files[1];
+    return 0;
+}
+
+/* --- the verb
+ * -------------------------------------------------------------------------------------- */
+
+static int print_json(const struct arguments *a, struct oom_classifier *classifier,
+                      const struct oom_incident *incident, struct oom_error *err)
+{
+    json_t *json = oom_incident_to_json(incident);
+    int rc = json ? 0 : -1;
+
+    if (!rc && a->explain)
+        rc = json_object_set_new(json, "explain", oom_classifier_explain(classifier));
+    if (!rc && a->windows)
+        rc = json_object_set_new(json, "windows", oom_classifier_windows(classifier));
+    if (!rc)
+        rc = json_dumpf(json, stdout, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+    json_decref(json);
+    if (rc)
+        return oom_errorf(err, "out of memory");
+    putchar('\n');
+    return 0;
+}
+
+static int run(const struct arguments *a, struct oom_error *err)
+{
+    struct oom_signatures *set = sigset_load(err);
+    struct oom_classifier *classifier = set ? oom_classifier_new(set) : NULL;
+    struct oom_incident incident;
+    int status = 2;
+
+    oom_incident_init(&incident);
+    if (set && !classifier)
+        oom_errorf(err, "out of memory");
+    int rc = classifier ? 0 : -1;
+    for (size_t i = 0; !rc && i < a->log_count; i++)
+        rc = logs_feed(classifier, a->logs[i], 0, err);
+    if (!rc)
+        rc = oom_classifier_verdict(classifier, &a->exit, &incident, err);
+    if (!rc && a->json)
+        rc = print_json(a, classifier, &incident, err);
+    else if (!rc)
+        rc = diagnose_print(classifier, &incident, a->explain, err);
+    if (!rc)
+        status = incident.oom ? 0 : 1;
+    oom_incident_free(&incident);
+    oom_classifier_free(classifier);
+    oom_signatures_free(set);
+    return status;
+}
+
+int ctl_diagnose(int argc, char **argv)
+{
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse,
+        .args_doc = "[LOG...]",
+        .doc = "Says whether a job ran out of memory: whose memory, in which phase, and which "
+               "line of the logs decides.\vLogs may be plain, gzip, zstd or xz; - is standard "
+               "input, which is also read when no LOG is named. Exit status: 0 out of memory, "
+               "1 not, 2 usage or unreadable input.",
+    };
+    struct arguments a = {0};
+    struct oom_error err = {""};
+    char *files[2] = {NULL, NULL};
+    int status = 2;
+
+    oom_exit_init(&a.exit);
+    a.logs = calloc(MAX_LOGS + 2, sizeof(*a.logs));
+    argp_err_exit_status = 2;
+    if (a.logs && argp_parse(&argp, argc, argv, 0, NULL, &a) == 0 &&
+        (!a.job || take_job(&a, files, &err) == 0))
+        status = run(&a, &err);
+    if (status == 2)
+        fprintf(stderr, "oomctl diagnose: %s\n", err.text[0] ? err.text : "out of memory");
+    free(files[0]);
+    free(files[1]);
+    free(a.logs);
+    return status;
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/evidence/logs.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CHUNK_BYTES      (1024u * 1024)
+#define DECOMPRESSED_MAX (INT64_C(1) << 40)
+
+static int read_some(int fd, char *buffer, size_t size, size_t *length)
+{
+    ssize_t n;
+
+    do
+        n = read(fd, buffer, size);
+    while (n < 0 && errno == EINTR);
+    *length = n > 0 ? (size_t)n : 0;
+    return n < 0 ? -1 : 0;
+}
+
+/* --- plain ------------------------------------------------------------------------------------ */
+
+static int feed_plain(struct oom_classifier *classifier, int stream, int fd, char *buffer,
+                      size_t have, const char *name, struct oom_error *err)
+{
+    while (have > 0) {
+        if (oom_classifier_feed(classifier, stream, buffer, have))
+            return oom_errorf(err, "%s: out of memory", name);
+        if (read_some(fd, buffer, CHUNK_BYTES, &have))
+            return oom_errorf(err, "cannot read %s: %s", name, strerror(errno));
+    }
+    return 0;
+}
+
+/* --- compressed --------------------------------------------------------------------------------
+ */
+
+struct source {
+    int fd;
+    char *buffer;
+    size_t have; /* bytes read before the format was known */
+};
+
+static la_ssize_t source_read(struct archive *archive, void *data, const void **bytes)
+{
+    struct source *source = data;
+
+    if (source->have == 0 && read_some(source->fd, source->buffer, CHUNK_BYTES, &source->have)) {
+        archive_set_error(archive, errno, "%s", strerror(errno));
+        return -1;
+    }
+    *bytes = source->buffer;
+    la_ssize_t n = (la_ssize_t)source->have;
+    source->have = 0;
+    return n;
+}
+
+static int feed_archive(struct oom_classifier *classifier, int stream, struct archive *archive,
+                        const char *name, struct oom_error *err)
+{
+    struct archive_entry *entry;
+    char *buffer = malloc(CHUNK_BYTES);
+    int64_t total = 0;
+    int rc = -1;
+
+    if (!buffer)
+        return oom_errorf(err, "%s: out of memory", name);
+    if (archive_read_next_header(archive, &entry) != ARCHIVE_OK) {
+        oom_errorf(err, "%s: cannot decompress: %s", name, archive_error_string(archive));
+        goto out;
+    }
+    for (;;) {
+        la_ssize_t n = archive_read_data(archive, buffer, CHUNK_BYTES);
+        if (n == 0)
+            break;
+        /* A truncated file still holds what was written before: a killed job leaves such. */
+        if (n < 0 && total > 0)
+            break;
+        if (n < 0) {
+            oom_errorf(err, "%s: cannot decompress: %s", name, archive_error_string(archive));
+            goto out;
+        }
+        total += n;
+        if (total > DECOMPRESSED_MAX) {
+            oom_errorf(err, "%s: more than 1 TiB when decompressed", name);
+            goto out;
+        }
+        if (oom_classifier_feed(classifier, stream, buffer, (size_t)n)) {
+            oom_errorf(err, "%s: out of memory", name);
+            goto out;
+        }
+    }
+    rc = 0;
+out:
+    free(buffer);
+    return rc;
+}
+
+static int feed_compressed(struct oom_classifier *classifier, int stream, int fd, char *buffer,
+                           size_t have, const char *name, struct oom_error *err)
+{
+    struct source source = {fd, buffer, have};
+    struct archive *archive = archive_read_new();
+    int rc = -1;
+
+    if (!archive)
+        return oom_errorf(err, "%s: out of memory", name);
+    archive_read_support_filter_gzip(archive);
+    archive_read_support_filter_bzip2(archive);
+    archive_read_support_filter_xz(archive);
+    archive_read_support_filter_zstd(archive);
+    archive_read_support_filter_lz4(archive);
+    archive_read_support_format_raw(archive);
+    if (archive_read_open(archive, &source, NULL, source_read, NULL) != ARCHIVE_OK)
+        oom_errorf(err, "%s: cannot decompress: %s", name, archive_error_string(archive));
+    else
+        rc = feed_archive(classifier, stream, archive, name, err);
+    archive_read_free(archive);
+    return rc;
+}
+
+static int is_compressed(const char *bytes, size_t length)
+{
+    static const struct {
+        const char *magic;
+        size_t length;
+    } magics[] = {
+        {"\x1f\x8b", 2},
+        {"\x28\xb5\x2f\xfd", 4},
+        {"\xfd"
+         "7zXZ\0",
+         6},
+        {"BZh", 3},
+        {"\x04\x22\x4d\x18", 4},
+    };
+
+    for (size_t i = 0; i < sizeof(magics) / sizeof(*magics); i++)
+        if (length >= magics[i].length && memcmp(bytes, magics[i].magic, magics[i].length) == 0)
+            return 1;
+    return 0;
+}
+
+/* --- opening ------------------------------------------------------------------------------------
+ */
+
+static int open_log(const char *path, int flags, struct oom_error *err)
+{
+    struct stat st;
+    /* Non-blocking so that a pipe in place of the log cannot hold a daemon. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY |
+                            (flags & LOGS_NO_SYMLINK ? O_NOFOLLOW : 0));
+
+    if (fd < 0)
+        return oom_errorf(err, "cannot open %s: %s", path, strerror(errno));
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+        close(fd);
+        return oom_errorf(err, "%s is not a regular file", path);
+    }
+    posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    return fd;
+}
+
+int logs_feed(struct oom_classifier *classifier, const char *path, int flags, struct oom_error *err)
+{
+    int from_stdin = strcmp(path, "-") == 0;
+    int fd = from_stdin ? STDIN_FILENO : open_log(path, flags, err);
+    char *buffer = malloc(CHUNK_BYTES);
+    size_t have = 0;
+    int rc = -1;
+
+    if (fd < 0) {
+        free(buffer);
+        return -1;
+    }
+    const char *name = from_stdin ? "standard input" : path;
+    int stream = buffer ? oom_classifier_open(classifier, from_stdin ? "-" : path, 1) : -1;
+    if (stream < 0)
+        oom_errorf(err, "%s: out of memory, or more than 4096 logs", name);
+    else if (read_some(fd, buffer, CHUNK_BYTES, &have))
+        oom_errorf(err, "cannot read %s: %s", name, strerror(errno));
+    else if (is_compressed(buffer, have))
+        rc = feed_compressed(classifier, stream, fd, buffer, have, name, err);
+    else
+        rc = feed_plain(classifier, stream, fd, buffer, have, name, err);
+    if (!from_stdin)
+        close(fd);
+    free(buffer);
+    return rc;
+}

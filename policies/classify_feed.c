@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Bytes in. Complete lines are scanned where they lie; only an incomplete last line is kept.
+ * Carriage returns split a line into pieces, as progress bars use them, but do not count. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "policies/classify_private.h"
+
+#define CARRY_MAX  (256u * 1024)
+#define SCAN_MAX   (16u * 1024 * 1024)
+#define TAIL_BYTES 2048
+
+/* --- counting lines -------------------------------------------------------------------------- */
+
+typedef uint8_t lane __attribute__((vector_size(32)));
+
+/* Byte lanes count up to 255 blocks before they are summed. */
+static int64_t count_newlines(const char *bytes, size_t length)
+{
+    int64_t total = 0;
+    size_t i = 0;
+
+    while (length - i >= sizeof(lane)) {
+        lane sums = {0};
+        size_t blocks = (length - i) / sizeof(lane);
+        if (blocks > 255)
+            blocks = 255;
+        for (size_t b = 0; b < blocks; b++, i += sizeof(lane)) {
+            lane value;
+            memcpy(&value, bytes + i, sizeof(value));
+            sums -= (lane)(value == '\n');
+        }
+        for (size_t k = 0; k < sizeof(lane); k++)
+            total += sums[k];
+    }
+    for (; i < length; i++)
+        total += bytes[i] == '\n';
+    return total;
+}
+
+int64_t block_line_at(struct block *block, size_t offset)
+{
+    if (offset > block->counted) {
+        block->line += count_newlines(block->bytes + block->counted, offset - block->counted);
+        block->counted = offset;
+    }
+    return block->line;
+}
+
+/* --- pieces ---------------------------------------------------------------------------------- */
+
+/* The piece of a line around a hit, at most LINE_MAX_BYTES of it. */
+static void piece_open(struct block *block, size_t hit_end)
+{
+    const char *bytes = block->bytes;
+    size_t low = hit_end > LINE_MAX_BYTES / 2 ? hit_end - LINE_MAX_BYTES / 2 : 0;
+    size_t at = hit_end - 1;
+    const char *cut = memrchr(bytes + low, '\n', at - low);
+    size_t start = cut ? (size_t)(cut - bytes) + 1 : low;
+
+    cut = memrchr(bytes + start, '\r', at - start);
+    if (cut)
+        start = (size_t)(cut - bytes) + 1;
+    size_t high =
+        block->length - hit_end > LINE_MAX_BYTES / 2 ? hit_end + LINE_MAX_BYTES / 2 : block->length;
+    cut = memchr(bytes + hit_end, '\n', high - hit_end);
+    size_t end = cut ? (size_t)(cut - bytes) : high;
+    cut = memchr(bytes + hit_end, '\r', end - hit_end);
+    if (cut)
+        end = (size_t)(cut - bytes);
+    block->piece_start = start;
+    block->piece_end = end;
+    block->hit_count = 0;
+}
+
+static void piece_close(struct block *block)
+{
+    if (block->piece_start != SIZE_MAX)
+        piece_note(block);
+    block->piece_start = SIZE_MAX;
+}
+
+/* Progress lines are most of many logs and matter only while somebody waits for them. */
+static bool progress_wanted(const struct stream *stream)
+{
+    return stream->waiting > 0 || stream->restarted || stream->phase == OOM_PHASE_INIT;
+}
+
+static int on_hit(unsigned int id, unsigned long long from, unsigned long long to,
+                  unsigned int flags, void *context)
+{
+    struct block *block = context;
+    const struct oom_signatures *set = block->classifier->set;
+    const struct literal *literal = &set->literals[id];
+
+    (void)from;
+    (void)flags;
+    if (literal->only_progress && !progress_wanted(block->stream))
+        return 0;
+    if (block->piece_start == SIZE_MAX || to > block->piece_end) {
+        piece_close(block);
+        piece_open(block, (size_t)to);
+    }
+    for (uint32_t i = 0; i < literal->count; i++) {
+        uint16_t sig = set->literal_sigs[literal->first + i];
+        size_t k = 0;
+        while (k < block->hit_count && block->hits[k] != sig)
+            k++;
+        if (k == block->hit_count && k < HITS_MAX)
+            block->hits[block->hit_count++] = sig;
+    }
+    return 0;
+}
+
+/* --- blocks ---------------------------------------------------------------------------------- */
+
+static int keep_tail(struct stream *stream, const char *bytes, size_t length)
+{
+    if (!stream->tail) {
+        stream->tail = malloc(TAIL_BYTES);
+        if (!stream->tail)
+            return -1;
+    }
+    if (length >= TAIL_BYTES) {
+        memcpy(stream->tail, bytes + length - TAIL_BYTES, TAIL_BYTES);
+        stream->tail_length = TAIL_BYTES;
+        return 0;
+    }
+    size_t keep = TAIL_BYTES - length;
+    if (stream->tail_length > keep) {
+        memmove(stream->tail, stream->tail + stream->tail_length - keep, keep);
+        stream->tail_length = keep;
+    }
+    memcpy(stream->tail + stream->tail_length, bytes, length);
+    stream->tail_length += length;
+    return 0;
+}
+
+static int scan_block(struct oom_classifier *classifier, struct stream *stream, const char *bytes,
+                      size_t length)
+{
+    struct block block = {
+        .classifier = classifier,
+        .stream = stream,
+        .bytes = bytes,
+        .length = length,
+        .line = stream->line,
+        .piece_start = SIZE_MAX,
+    };
+
+    if (stream->wants_after)
+        events_feed_after(classifier, stream, bytes, length);
+    if (hs_scan(classifier->set->database, bytes, (unsigned int)length, 0, classifier->scratch,
+                on_hit, &block) != HS_SUCCESS)
+        return -1;
+    piece_close(&block);
+    stream->line = block_line_at(&block, length);
+    return keep_tail(stream, bytes, length);
+}
+
+static int scan(struct oom_classifier *classifier, struct stream *stream, const char *bytes,
+                size_t length)
+{
+    while (length > 0) {
+        size_t take = length;
+        if (take > SCAN_MAX) {
+            const char *cut = memrchr(bytes, '\n', SCAN_MAX);
+            take = cut ? (size_t)(cut - bytes) + 1 : SCAN_MAX;
+        }
+        if (scan_block(classifier, stream, bytes, take))
+            return -1;
+        bytes += take;
+        length -= take;
+    }
+    return 0;
+}
+
+static int carry_append(struct stream *stream, const char *bytes, size_t length)
+{
+    size_t need = stream->carry_length + length;
+
+    if (need > stream->carry_size) {
+        size_t size = stream->carry_size ? stream->carry_size : 4096;
+        while (size < need)
+            size *= 2;
+        char *grown = realloc(stream->carry, size);
+        if (!grown)
+            return -1;
+        stream->carry = grown;
+        stream->carry_size = size;
+    }
+    memcpy(stream->carry + stream->carry_length, bytes, length);
+    stream->carry_length = need;
+    return 0;
+}
+
+int carry_flush(struct oom_classifier *classifier, struct stream *stream)
+{
+    size_t length = stream->carry_length;
+
+    stream->carry_length = 0;
+    return scan(classifier, stream, stream->carry, length);
+}
+
+/* Where the last complete piece ends: behind the last '\n', or the last '\r' behind that. */
+static size_t last_boundary(const char *bytes, size_t length)
+{
+    const char *cut = memrchr(bytes, '\n', length);
+    size_t end = cut ? (size_t)(cut - bytes) + 1 : 0;
+
+    cut = memrchr(bytes + end, '\r', length - end);
+    return cut ? (size_t)(cut - bytes) + 1 : end;
+}
+
+static int feed(struct oom_classifier *classifier, struct stream *stream, const char *bytes,
+                size_t length)
+{
+    if (stream->carry_length > 0) {
+        const char *cut = memchr(bytes, '\n', length);
+        size_t take = cut ? (size_t)(cut - bytes) + 1 : length;
+        size_t room = CARRY_MAX - stream->carry_length;
+        if (take > room) {
+            take = room;
+            cut = bytes; /* a line without end is cut */
+        }
+        if (carry_append(stream, bytes, take))
+            return -1;
+        bytes += take;
+        length -= take;
+        if (!cut)
+            return 0;
+        if (carry_flush(classifier, stream))
+            return -1;
+    }
+    size_t whole = last_boundary(bytes, length);
+    if (length - whole > CARRY_MAX)
+        whole = length;
+    if (scan(classifier, stream, bytes, whole))
+        return -1;
+    return length > whole ? carry_append(stream, bytes + whole, length - whole) : 0;
+}
+
+int oom_classifier_feed(struct oom_classifier *classifier, int stream, const void *bytes,
+                        size_t length)
+{
+    if (stream < 0 || stream >= classifier->stream_count || classifier->broken)
+        return -1;
+    if (length == 0)
+        return 0;
+    if (feed(classifier, &classifier->streams[stream], bytes, length) || classifier->broken) {
+        classifier->broken = true;
+        return -1;
+    }
+    return 0;
+}

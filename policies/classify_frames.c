@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tracebacks tell the phase best: the functions between the launcher and the line that failed.
+ * Frames are reduced to rule numbers as they come, so that thousands of interleaved tracebacks
+ * need no text. */
+#include <string.h>
+
+#include "policies/classify_private.h"
+
+static uint32_t name_bucket(const char *name, size_t length)
+{
+    uint32_t hash = 2166136261u;
+
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (unsigned char)name[i]) * 16777619u;
+    return hash % FRAME_BUCKETS;
+}
+
+/* Rules are chained so that an earlier rule is tried first. */
+void frame_rules_index(struct oom_signatures *set)
+{
+    for (size_t i = set->rule_count; i-- > 0;) {
+        struct frame_rule *rule = &set->rules[i];
+        if (!rule->function && !rule->file) /* of a context signature */
+            continue;
+        uint16_t *head =
+            rule->function ? &set->rule_buckets[name_bucket(rule->function, strlen(rule->function))]
+                           : &set->any_function;
+        rule->next = *head;
+        *head = (uint16_t)(i + 1);
+    }
+}
+
+static bool rule_holds(const struct frame_rule *rule, const char *function, size_t length,
+                       const char *file, size_t file_length)
+{
+    if (rule->function &&
+        (strlen(rule->function) != length || memcmp(rule->function, function, length) != 0))
+        return false;
+    return !rule->file || (file && memmem(file, file_length, rule->file, strlen(rule->file)));
+}
+
+uint16_t frame_rule_find(const struct oom_signatures *set, const char *function, size_t length,
+                         const char *file, size_t file_length)
+{
+    uint16_t chain = set->rule_buckets[name_bucket(function, length)];
+    uint16_t found = 0;
+
+    /* A rule that names the file knows more than one that does not. */
+    for (; chain; chain = set->rules[chain - 1].next) {
+        if (!rule_holds(&set->rules[chain - 1], function, length, file, file_length))
+            continue;
+        if (set->rules[chain - 1].file)
+            return chain;
+        if (!found)
+            found = chain;
+    }
+    if (found)
+        return found;
+    for (chain = set->any_function; chain; chain = set->rules[chain - 1].next)
+        if (rule_holds(&set->rules[chain - 1], function, length, file, file_length))
+            return chain;
+    return 0;
+}
+
+void traceback_reset(struct traceback *traceback)
+{
+    traceback->count = 0;
+    traceback->depth = 0;
+}
+
+void traceback_push(struct traceback *traceback, uint16_t rule, int64_t line)
+{
+    traceback->last_line = line;
+    traceback->depth++;
+    if (!rule)
+        return;
+    if (traceback->count == FRAMES_MAX) { /* the outermost frames say least */
+        memmove(traceback->rule, traceback->rule + 1,
+                (FRAMES_MAX - 1) * sizeof(traceback->rule[0]));
+        traceback->count--;
+    }
+    traceback->rule[traceback->count++] = rule;
+}
+
+bool frame_parse(const struct oom_signatures *set, const char *text, size_t length,
+                 struct traceback *traceback, int64_t line)
+{
+    const char *end = text + length;
+    const char *file = memmem(text, length, "File \"", 6);
+
+    if (!file)
+        return false;
+    file += 6;
+    const char *file_end = memchr(file, '"', (size_t)(end - file));
+    if (!file_end)
+        return false;
+    const char *in = memmem(file_end, (size_t)(end - file_end), " in ", 4);
+    const char *function = in ? in + 4 : end;
+    const char *stop = function;
+    while (stop < end && *stop != ' ' && *stop != '(' && *stop != '\\' && *stop != ',' &&
+           *stop != '\r')
+        stop++;
+    traceback_push(
+        traceback,
+        frame_rule_find(set, function, (size_t)(stop - function), file, (size_t)(file_end - file)),
+        line);
+    return true;
+}
+
+struct phase_guess traceback_phase(const struct oom_signatures *set,
+                                   const struct traceback *traceback)
+{
+    struct phase_guess best = {OOM_PHASE_UNKNOWN, STRENGTH_NONE, OOM_DIRECTION_NONE};
+
+    for (uint8_t i = 0; i < traceback->count; i++) {
+        const struct frame_rule *rule = &set->rules[traceback->rule[i] - 1];
+        if (rule->reset && best.strength <= rule->strength)
+            best = (struct phase_guess){OOM_PHASE_UNKNOWN, STRENGTH_NONE, OOM_DIRECTION_NONE};
+        else if (!rule->reset && rule->strength >= best.strength)
+            best = (struct phase_guess){rule->phase, rule->strength, rule->direction};
+    }
+    return best;
+}

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One piece of a line and the signatures proposed for it: what it means for the state. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policies/classify_private.h"
+
+/* Frames of another voice count for a line without a prefix of its own while they are fresh. */
+#define FRESH_LINES 60
+/* A voice's own traceback may be interleaved with thousands of lines of others. */
+#define OWN_FRESH_LINES 20000
+/* Quoted text that nothing closes ends by itself. */
+#define QUOTE_LINES 400
+/* A marker that says what ended speaks for an event this close behind it. */
+#define ENDED_LINES 40
+
+struct note {
+    struct block *block;
+    struct oom_classifier *classifier;
+    struct stream *stream;
+    struct line_view view;
+    int64_t line;
+    struct voice *voice;
+    bool look_alike;
+};
+
+static bool confirms(struct note *n, const struct signature *sig)
+{
+    return signature_confirms(n->classifier->set, sig, n->classifier->match_data, n->view.text,
+                              n->view.length);
+}
+
+static void tally(struct note *n, const struct signature *sig, bool keep_first)
+{
+    struct tally *t = &n->classifier->tallies[sig - n->classifier->set->items];
+
+    t->count++;
+    t->last_line = n->line;
+    if (t->count > 1)
+        return;
+    t->first_line = n->line;
+    t->first_stream = (int)(n->stream - n->classifier->streams);
+    if (keep_first)
+        t->first = event_new(n->block, sig, &n->view, n->line);
+}
+
+/* --- quoted text ------------------------------------------------------------------------------ */
+
+/* A data set's record or a rollout sample holds text of people, also about their OOMs:
+ * 'prompt': '... CUDA out of memory ...' */
+static bool in_data_record(const struct line_view *view)
+{
+    static const char *const keys[] = {
+        "prompt",   "prompts",     "response",  "responses",   "completion", "completions",
+        "question", "answer",      "answers",   "instruction", "content",    "ground_truth",
+        "solution", "chosen",      "rejected",  "text",        "query",      "input",
+        "output",   "label",       "reference", "sample",      "messages",   "notes",
+        "comment",  "description", "help",      "title",       "body",       "hint",
+    };
+    const char *end = view->text + view->length;
+
+    for (const char *p = view->text; (p = memchr(p, ':', (size_t)(end - p))) != NULL; p++) {
+        const char *stop = p;
+        if (stop - view->text < 4)
+            continue;
+        stop--;
+        if (*stop != '"' && *stop != '\'')
+            continue;
+        const char quote = *stop;
+        const char *start = stop - 1;
+        while (start > view->text && *start != quote && stop - start < 24)
+            start--;
+        if (*start != quote)
+            continue;
+        start++;
+        for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+            if (strlen(keys[i]) == (size_t)(stop - start) &&
+                memcmp(keys[i], start, (size_t)(stop - start)) == 0)
+                return true;
+    }
+    return false;
+}
+
+static bool is_quoting(struct note *n)
+{
+    if (n->voice->quoting && n->line - n->voice->quote_line > QUOTE_LINES)
+        n->voice->quoting = false;
+    return n->voice->quoting;
+}
+
+static bool note_quote(struct note *n, const struct signature *sig)
+{
+    if (!confirms(n, sig))
+        return false;
+    tally(n, sig, false);
+    if (sig->edge == EDGE_TOGGLE)
+        n->voice->quoting = !is_quoting(n);
+    else
+        n->voice->quoting = sig->edge == EDGE_BEGIN;
+    n->voice->quote_line = n->line;
+    return true;
+}
+
+/* --- phase ------------------------------------------------------------------------------------ */
+
+static void note_phase(struct note *n, const struct signature *sig)
+{
+    struct stream *s = n->stream;
+
+    tally(n, sig, false);
+    events_alive(n->classifier, s);
+    if (sig->edge == EDGE_BEGIN) {
+        s->phase = sig->phase;
+        s->phase_sig = sig;
+        s->phase_line = n->line;
+        s->ended_line = 0;
+        return;
+    }
+    /* Frameworks print ends of nested phases in one burst; the first is the innermost. */
+    if (!s->ended_line || n->line - s->ended_line > ENDED_LINES) {
+        s->ended_phase = sig->phase;
+        s->ended_line = n->line;
+    }
+    s->phase = OOM_PHASE_UNKNOWN;
+    s->phase_sig = NULL;
+}
+
+static struct traceback *traceback_of(struct note *n)
+{
+    struct traceback *own = &n->voice->traceback;
+
+    if (own->depth > 0 && n->line - own->last_line < OWN_FRESH_LINES)
+        return own;
+    if (n->stream->recent.depth > 0 && n->line - n->stream->recent.last_line < FRESH_LINES)
+        return &n->stream->recent;
+    return NULL;
+}
+
+/* Remote methods carry the roles of their worker in front: actor_rollout_compute_log_prob. Rules
+ * for "remote:NAME" hold for methods only. */
+static uint16_t method_rule(const struct oom_signatures *set, const char *method)
+{
+    char remote[128];
+
+    for (const char *name = method; name && *name; name = strchr(name, '_')) {
+        name += name != method;
+        int n = snprintf(remote, sizeof(remote), "remote:%s", name);
+        uint16_t rule = frame_rule_find(set, remote, (size_t)n, NULL, 0);
+        if (!rule)
+            rule = frame_rule_find(set, name, strlen(name), NULL, 0);
+        if (rule)
+            return rule;
+    }
+    return 0;
+}
+
+static void note_context(struct note *n, const struct signature *sig)
+{
+    struct captures captures;
+    const struct oom_signatures *set = n->classifier->set;
+    uint16_t rule = sig->context_rule;
+
+    if (!confirms(n, sig))
+        return;
+    tally(n, sig, false);
+    captures_init(&captures);
+    captures_take(set, sig, n->classifier->match_data, n->view.text, n->view.length, &captures);
+    if (captures.method[0]) {
+        uint16_t by_method = method_rule(set, captures.method);
+        rule = by_method ? by_method : rule;
+    }
+    traceback_push(&n->voice->traceback, rule, n->line);
+    if (n->view.voice)
+        traceback_push(&n->stream->recent, rule, n->line);
+}
+
+static void find_phase(struct note *n, struct event *event)
+{
+    const struct stream *s = n->stream;
+    const struct signature *sig = event->sig;
+    const struct traceback *traceback = traceback_of(n);
+    struct phase_guess guess = {sig->phase, STRENGTH_NONE, OOM_DIRECTION_NONE};
+
+    if (sig->phase != OOM_PHASE_UNKNOWN)
+        guess.strength = sig->phase_strength;
+    if (traceback) {
+        struct phase_guess frames = traceback_phase(n->classifier->set, traceback);
+        if (frames.strength > guess.strength)
+            guess = frames;
+    }
+    if (guess.strength == STRENGTH_NONE && s->phase != OOM_PHASE_UNKNOWN)
+        guess = (struct phase_guess){s->phase, STRENGTH_MARKER, OOM_DIRECTION_NONE};
+    if (guess.strength == STRENGTH_NONE && s->ended_line && n->line - s->ended_line <= ENDED_LINES)
+        guess = (struct phase_guess){s->ended_phase, STRENGTH_MARKER, OOM_DIRECTION_NONE};
+    event->phase = guess.phase;
+    event->phase_strength = guess.strength;
+    if (event->direction == OOM_DIRECTION_NONE)
+        event->direction = guess.direction;
+}
+
+/* --- out of memory -----------------------------------------------------------------------------
+ */
+
+static void event_fill(struct note *n, struct event *event)
+{
+    struct captures captures;
+
+    captures_init(&captures);
+    captures_take(n->classifier->set, event->sig, n->classifier->match_data, n->view.text,
+                  n->view.length, &captures);
+    event->numbers = captures.numbers;
+    if (captures.rank >= 0 && event->rank < 0)
+        event->rank = captures.rank;
+    if (captures.node[0])
+        memcpy(event->node, captures.node, sizeof(event->node));
+}
+
+static void discount_now(struct note *n, struct event *event, const char *why)
+{
+    snprintf(event->why, sizeof(event->why), "%s", why);
+    events_add_discounted(n->classifier, event);
+}
+
+static void note_oom(struct note *n, const struct signature *sig)
+{
+    struct event *event = event_new(n->block, sig, &n->view, n->line);
+
+    if (!event) {
+        n->classifier->broken = true;
+        return;
+    }
+    tally(n, sig, false);
+    event_fill(n, event);
+    if (is_quoting(n) || in_data_record(&n->view)) {
+        discount_now(n, event, "quoted text: data or chat, not output of the job");
+        return;
+    }
+    find_phase(n, event);
+    event_take_surroundings(n->block, event);
+    event->after_finish = n->stream->finished_line > 0;
+    events_alive(n->classifier, n->stream);
+    /* What comes next is another story, unless this was only the name of one. */
+    if (sig->kind == SIG_OOM) {
+        traceback_reset(&n->voice->traceback);
+        traceback_reset(&n->stream->recent);
+    }
+    events_add_pending(n->classifier, event);
+}
+
+static void note_detail(struct note *n, const struct signature *sig)
+{
+    struct oom_classifier *c = n->classifier;
+    int index = (int)(n->stream - c->streams);
+
+    for (size_t i = c->pending_count; i-- > 0;) {
+        struct event *event = c->pending[i];
+        if (event->stream != index || n->line - event->line > sig->within_lines)
+            continue;
+        if (sig->of && strncmp(event->sig->id, sig->of, strlen(sig->of)) != 0)
+            continue;
+        struct captures captures;
+        captures_init(&captures);
+        captures.numbers = event->numbers;
+        captures_take(c->set, sig, c->match_data, n->view.text, n->view.length, &captures);
+        event->numbers = captures.numbers;
+        if (sig->domain != OOM_DOMAIN_NONE)
+            event->domain = sig->domain;
+        if (sig->phase != OOM_PHASE_UNKNOWN && sig->phase_strength > event->phase_strength) {
+            event->phase = sig->phase;
+            event->phase_strength = sig->phase_strength;
+        }
+        if (event->direction == OOM_DIRECTION_NONE)
+            event->direction = sig->direction;
+        tally(n, sig, false);
+        return;
+    }
+}
+
+static void note_recovered(struct note *n, const struct signature *sig)
+{
+    struct oom_classifier *c = n->classifier;
+    int index = (int)(n->stream - c->streams);
+
+    tally(n, sig, true);
+    for (size_t i = 0; i < c->pending_count; i++)
+        if (c->pending[i]->stream == index && n->line - c->pending[i]->line <= sig->within_lines)
+            c->pending[i]->hinted = true;
+}
+
+/* --- other failures -----------------------------------------------------------------------------
+ */
+
+static void note_failure(struct note *n, const struct signature *sig)
+{
+    struct traceback *own = &n->voice->traceback;
+
+    if (sig->traceback && (own->depth == 0 || n->line - own->last_line > 4))
+        return;
+    if (is_quoting(n) || in_data_record(&n->view))
+        return;
+    struct event *event = event_new(n->block, sig, &n->view, n->line);
+    if (!event) {
+        n->classifier->broken = true;
+        return;
+    }
+    tally(n, sig, false);
+    event_take_surroundings(n->block, event);
+    event->after_finish = n->stream->finished_line > 0;
+    events_alive(n->classifier, n->stream);
+    events_add_failure(n->classifier, event);
+}
+
+static void note_framework(struct note *n, const struct signature *sig)
+{
+    const struct signature *now = n->classifier->framework;
+
+    if (now && now->priority >= sig->priority)
+        return;
+    if (confirms(n, sig)) {
+        tally(n, sig, false);
+        n->classifier->framework = sig;
+    }
+}
+
+/* --- the order of meanings -----------------------------------------------------------------------
+ */
+
+static void note_structure(struct note *n, const struct signature *sig)
+{
+    switch (sig->kind) {
+    case SIG_TRACEBACK:
+        traceback_reset(&n->voice->traceback);
+        n->voice->traceback.last_line = n->line;
+        traceback_reset(&n->stream->recent);
+        break;
+    case SIG_FRAME:
+        if (frame_parse(n->classifier->set, n->view.text, n->view.length, &n->voice->traceback,
+                        n->line))
+            frame_parse(n->classifier->set, n->view.text, n->view.length, &n->stream->recent,
+                        n->line);
+        break;
+    case SIG_CONTEXT:
+        note_context(n, sig);
+        break;
+    case SIG_FRAMEWORK:
+        note_framework(n, sig);
+        break;
+    default:
+        break;
+    }
+}
+
+static void note_course(struct note *n, const struct signature *sig)
+{
+    struct stream *s = n->stream;
+
+    if (sig->kind != SIG_PROGRESS && sig->kind != SIG_FINISHED && sig->kind != SIG_RESTART &&
+        sig->kind != SIG_PHASE)
+        return;
+    if (!confirms(n, sig) || is_quoting(n))
+        return;
+    switch (sig->kind) {
+    case SIG_PROGRESS:
+        tally(n, sig, false);
+        if (!sig->weak) {
+            events_alive(n->classifier, s);
+            if (s->phase == OOM_PHASE_INIT)
+                s->phase = OOM_PHASE_UNKNOWN;
+        }
+        events_progress(n->classifier, s, sig->weak, n->line);
+        break;
+    case SIG_FINISHED:
+        tally(n, sig, true);
+        events_alive(n->classifier, s);
+        events_finished(n->classifier, s, n->line);
+        break;
+    case SIG_RESTART:
+        tally(n, sig, true);
+        s->restarted = true;
+        s->restart_line = n->line;
+        s->phase = OOM_PHASE_UNKNOWN;
+        s->ended_line = 0;
+        break;
+    default:
+        note_phase(n, sig);
+    }
+}
+
+/* Of the OOMs that a line matches the most specific counts: priority, then how sure its kind
+ * is. */
+static const struct signature *better(const struct signature *a, const struct signature *b)
+{
+    if (!a)
+        return b;
+    if (a->priority != b->priority)
+        return a->priority > b->priority ? a : b;
+    return a->kind <= b->kind ? a : b;
+}
+
+static void note_memory(struct note *n)
+{
+    const struct oom_signatures *set = n->classifier->set;
+    const struct signature *best = NULL;
+
+    for (size_t i = 0; i < n->block->hit_count; i++) {
+        const struct signature *sig = &set->items[n->block->hits[i]];
+        if (sig->kind > SIG_SUSPECT || (best && better(best, sig) == best))
+            continue;
+        if (confirms(n, sig))
+            best = sig;
+    }
+    if (best && n->look_alike)
+        return;
+    if (best && n->view.shell) {
+        struct event *event = event_new(n->block, best, &n->view, n->line);
+        if (event)
+            discount_now(n, event, "a command or a comment, not output");
+        return;
+    }
+    if (best)
+        note_oom(n, best);
+    for (size_t i = 0; i < n->block->hit_count && !n->view.shell; i++) {
+        const struct signature *sig = &set->items[n->block->hits[i]];
+        if (sig->kind == SIG_RECOVERED && confirms(n, sig))
+            note_recovered(n, sig);
+        else if (sig->kind == SIG_DETAIL && !best && !n->look_alike && confirms(n, sig))
+            note_detail(n, sig);
+        else if (sig->kind == SIG_SECONDARY && !best && confirms(n, sig))
+            tally(n, sig, true);
+        else if (sig->kind == SIG_FAILURE && !best && confirms(n, sig))
+            note_failure(n, sig);
+    }
+}
+
+static bool note_look_alikes(struct note *n)
+{
+    const struct oom_signatures *set = n->classifier->set;
+    bool found = false;
+
+    for (size_t i = 0; i < n->block->hit_count; i++) {
+        const struct signature *sig = &set->items[n->block->hits[i]];
+        if (sig->kind == SIG_LOOK_ALIKE && confirms(n, sig)) {
+            tally(n, sig, true);
+            found = true;
+        }
+    }
+    return found;
+}
+
+void piece_note(struct block *block)
+{
+    struct note n = {
+        .block = block,
+        .classifier = block->classifier,
+        .stream = block->stream,
+    };
+    const struct oom_signatures *set = n.classifier->set;
+
+    line_view(block->bytes + block->piece_start, block->piece_end - block->piece_start,
+              n.classifier->line_buffer, &n.view);
+    n.line = block_line_at(block, block->piece_start);
+    n.voice = voice_get(n.classifier, (int)(n.stream - n.classifier->streams), n.view.voice);
+    for (size_t i = 0; i < block->hit_count; i++)
+        if (set->items[block->hits[i]].kind == SIG_QUOTE &&
+            note_quote(&n, &set->items[block->hits[i]]))
+            return;
+    n.look_alike = note_look_alikes(&n);
+    for (size_t i = 0; i < block->hit_count; i++)
+        note_structure(&n, &set->items[block->hits[i]]);
+    if (!n.view.shell)
+        for (size_t i = 0; i < block->hit_count; i++)
+            note_course(&n, &set->items[block->hits[i]]);
+    note_memory(&n);
+}

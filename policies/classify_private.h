@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of the classifier share. The way of a byte: feed (classify_feed.c) cuts complete
+ * lines and scans them for the literals of all signatures at once; a line with a hit is cleaned
+ * and its prefix read (classify_line.c), the signatures confirm it (classify_match.c), and what
+ * they mean is noted (classify_note.c) in a bounded state; the verdict (classify_verdict.c) is a
+ * reading of that state. */
+#ifndef POLICIES_CLASSIFY_PRIVATE_H
+#define POLICIES_CLASSIFY_PRIVATE_H
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <hs/hs.h>
+#include <pcre2.h>
+
+#include "oomretry/classify.h"
+
+/* --- signatures ----------------------------------------------------------------------------- */
+
+enum sig_kind {
+    SIG_OOM,        /* memory ran out */
+    SIG_WRAPPER,    /* repeats or names an OOM that another line describes better */
+    SIG_SUSPECT,    /* fits an OOM, decides only with other evidence */
+    SIG_LOOK_ALIKE, /* looks like an OOM and is none: nothing else on the line counts */
+    SIG_RECOVERED,  /* says that an OOM was caught; progress behind it proves that */
+    SIG_DETAIL,     /* adds numbers, phase or domain to the OOM just before it */
+    SIG_SECONDARY,  /* a consequence of some failure */
+    SIG_FAILURE,    /* a failure that is not memory */
+    SIG_PROGRESS,   /* training goes on */
+    SIG_FINISHED,   /* the work is done */
+    SIG_RESTART,    /* another attempt begins in the same log */
+    SIG_PHASE,      /* a framework says what it does now */
+    SIG_CONTEXT,    /* a line inside a traceback that tells the phase */
+    SIG_QUOTE,      /* text of data or chat begins or ends: what it holds is not the job's */
+    SIG_FRAMEWORK,  /* betrays the framework */
+    SIG_TRACEBACK,  /* a traceback begins */
+    SIG_FRAME,      /* one frame of it, as Python prints them */
+};
+
+enum sig_edge { EDGE_BEGIN, EDGE_END, EDGE_TOGGLE };
+
+#define SIG_NUMBERS_MAX 6
+
+struct signature {
+    const char *id; /* "family.name", owned by the set */
+    json_t *json;   /* borrowed from the set's documents */
+    char family[48];
+    enum sig_kind kind;
+    pcre2_code *match;
+    pcre2_code *unless;
+    pcre2_code *numbers[SIG_NUMBERS_MAX];
+    size_t number_count;
+    bool number_groups; /* some expression names a group that is read */
+    enum oom_domain domain;
+    enum oom_phase phase;
+    int phase_strength;
+    enum oom_direction direction;
+    double confidence;
+    enum sig_edge edge;
+    int within_lines;
+    const char *of;        /* detail: only behind signatures whose id starts so */
+    const char *framework; /* framework: its name */
+    int priority;          /* framework: the highest wins */
+    const char *why;       /* one sentence */
+    bool traceback;        /* failure: only as the last line of a traceback */
+    bool weak;             /* progress: counts only when a caught OOM announced itself */
+    uint16_t context_rule; /* context: the frame rule that stands for it, index + 1 */
+    bool kill;             /* the kernel or the scheduler killed something: maybe a helper */
+};
+
+/* How strongly something names the phase. Of several frames the strongest decides, among equals
+ * the innermost. */
+enum {
+    STRENGTH_NONE = 0,
+    STRENGTH_MARKER = 1,    /* the last marker in the log */
+    STRENGTH_WORK = 2,      /* a forward function: everything contains some */
+    STRENGTH_STEP = 3,      /* backward, optimizer: may contain forward (recomputation) */
+    STRENGTH_SCOPE = 4,     /* log-probs, generation, checkpoint: contain all of the above */
+    STRENGTH_OUTER = 5,     /* initialisation, evaluation: contain scopes */
+    STRENGTH_OVERRIDE = 6,  /* decides whatever surrounds it */
+    STRENGTH_SIGNATURE = 7, /* the message itself */
+};
+
+struct frame_rule {
+    const char *function; /* exact name, or NULL: any function of the file */
+    const char *file;     /* part of the path, or NULL: any file */
+    enum oom_phase phase;
+    int strength;
+    bool reset; /* what surrounds this frame says nothing about what is inside */
+    enum oom_direction direction;
+    uint16_t next; /* hash chain, index + 1 */
+};
+
+#define FRAME_BUCKETS 1024
+
+struct literal {
+    char *text;
+    size_t length;
+    bool nocase;
+    uint32_t first; /* into literal_sigs */
+    uint32_t count;
+    bool only_progress; /* all its signatures are progress: skipped while nobody waits for it */
+};
+
+struct oom_signatures {
+    json_t *documents; /* array of {"name", "document"} */
+    struct signature *items;
+    size_t count;
+    struct frame_rule *rules;
+    size_t rule_count;
+    uint16_t rule_buckets[FRAME_BUCKETS]; /* by function name; [0] heads the rules without one */
+    uint16_t any_function;
+    struct literal *literals;
+    size_t literal_count;
+    uint16_t *literal_sigs;
+    size_t literal_sig_count;
+    hs_database_t *database;
+    pcre2_match_context *match_context;
+    bool compiled;
+};
+
+#define SIGNATURES_MAX  4000
+#define FRAME_RULES_MAX 8000
+
+const char *sig_kind_name(enum sig_kind kind);
+int sig_kind_parse(const char *name, enum sig_kind *out);
+int strength_parse(const char *name, int *out);
+
+/* classify_schema.c: adds signatures and frame rules of one document. */
+int schema_add(struct oom_signatures *set, json_t *document, const char *name,
+               struct oom_error *err);
+
+/* classify_compile.c */
+int signatures_compile_literals(struct oom_signatures *set, struct oom_error *err);
+
+/* Does this signature hold for a cleaned line? `expressions` only, without its literals. */
+bool signature_confirms(const struct oom_signatures *set, const struct signature *sig,
+                        pcre2_match_data *scratch, const char *text, size_t length);
+bool regex_matches(const struct oom_signatures *set, const pcre2_code *code,
+                   pcre2_match_data *scratch, const char *text, size_t length);
+
+/* --- lines ---------------------------------------------------------------------------------- */
+
+#define LINE_MAX_BYTES 8192 /* of a line that are looked at: around the hit */
+#define TEXT_MAX_BYTES 600  /* of a line that are kept */
+#define NODE_MAX_BYTES 64
+
+/* A line (or the piece of one between carriage returns) without colours, and what its prefixes
+ * say. */
+struct line_view {
+    const char *text; /* cleaned, not terminated */
+    size_t length;
+    const char *body; /* behind the prefixes */
+    size_t body_length;
+    uint64_t voice; /* who speaks: same prefix, same number; 0 without one */
+    int rank;
+    char node[NODE_MAX_BYTES];
+    bool shell; /* echoed commands, comments, greps: text about text */
+};
+
+/* Cleans [raw, raw+length) into view, using `scratch` (LINE_MAX_BYTES) when it must copy. */
+void line_view(const char *raw, size_t length, char *scratch, struct line_view *view);
+
+/* The rank that a file name states ("rank_3.log", ".../attempt_0/3/stderr.log"), or -1. */
+int line_file_rank(const char *file);
+
+/* Wall clock of a line as a number that orders lines of one run, 0 when it states none. */
+uint64_t line_time(const char *text, size_t length);
+
+/* --- numbers -------------------------------------------------------------------------------- */
+
+/* "1.43 GiB", "954.00 MiB", "92198188384 bytes", "165.586182MB", "16G", "4096": binary units.
+ * OOM_UNSTATED when it is no size or does not fit. */
+int64_t size_parse(const char *text, size_t length);
+
+/* Fills what the signature's expressions capture and is not stated yet. `method` (64 bytes, may
+ * be NULL) gets the group of that name, rank and node likewise. */
+struct captures {
+    struct oom_numbers numbers;
+    int64_t reserved_total_bytes;
+    char method[96];
+    char node[NODE_MAX_BYTES];
+    int rank;
+    int64_t count;
+};
+void captures_init(struct captures *captures);
+void captures_take(const struct oom_signatures *set, const struct signature *sig,
+                   pcre2_match_data *scratch, const char *text, size_t length,
+                   struct captures *captures);
+
+/* --- frames --------------------------------------------------------------------------------- */
+
+#define FRAMES_MAX 64
+
+/* The traceback that a voice is printing, as indices of the rules that its frames met. */
+struct traceback {
+    uint16_t rule[FRAMES_MAX]; /* index + 1 */
+    uint8_t count;
+    uint32_t depth; /* frames seen, with and without a rule */
+    int64_t last_line;
+};
+
+struct phase_guess {
+    enum oom_phase phase;
+    int strength;
+    enum oom_direction direction;
+};
+
+void traceback_reset(struct traceback *traceback);
+void traceback_push(struct traceback *traceback, uint16_t rule, int64_t line);
+void frame_rules_index(struct oom_signatures *set);
+/* The rule for a function in a file; 0 for none. file may be NULL (a remote method's name). */
+uint16_t frame_rule_find(const struct oom_signatures *set, const char *function, size_t length,
+                         const char *file, size_t file_length);
+/* Reads `File "...", line N, in f` of a line. */
+bool frame_parse(const struct oom_signatures *set, const char *text, size_t length,
+                 struct traceback *traceback, int64_t line);
+struct phase_guess traceback_phase(const struct oom_signatures *set,
+                                   const struct traceback *traceback);
+
+/* --- state ---------------------------------------------------------------------------------- */
+
+#define STREAMS_MAX         4096
+#define PENDING_MAX         96
+#define DISCOUNTED_MAX      48
+#define FAILURES_MAX        16
+#define VOICES_MAX          1024
+#define WINDOW_BYTES        1600
+#define WINDOW_LINES_BEFORE 8
+#define WINDOW_LINES_AFTER  4
+
+struct event {
+    const struct signature *sig;
+    int stream;
+    int64_t line;
+    uint64_t order; /* of noting, over all streams */
+    uint64_t time;
+    uint64_t voice;
+    int rank;
+    char node[NODE_MAX_BYTES];
+    char *text;
+    char *before; /* lines of the log before it, as they are; NULL: none kept */
+    char *after;
+    int after_lines; /* still wanted */
+    struct oom_numbers numbers;
+    int64_t count; /* how often it was seen */
+    enum oom_phase phase;
+    int phase_strength;
+    enum oom_direction direction;
+    enum oom_domain domain;
+    bool hinted;       /* a line said that it was caught */
+    int progress;      /* progress lines behind it */
+    bool after_finish; /* noted when the work was done */
+    char why[160];     /* discounted: why it does not count */
+};
+
+struct voice {
+    uint64_t id;
+    uint64_t used;
+    struct traceback traceback;
+    bool quoting;
+    int64_t quote_line;
+};
+
+struct stream {
+    char *file;
+    int file_rank;
+    int64_t line; /* number of the first line of what is fed next */
+    char *carry;  /* an incomplete last line */
+    size_t carry_length;
+    size_t carry_size;
+    char *tail; /* the end of the last block, for the lines before an event */
+    size_t tail_length;
+    struct traceback recent; /* of any voice */
+    enum oom_phase phase;    /* by markers */
+    const struct signature *phase_sig;
+    int64_t phase_line;
+    enum oom_phase ended_phase;
+    int64_t ended_line;
+    int waiting;     /* pending events of this stream */
+    int wants_after; /* events that want the lines behind them */
+    bool restarted;  /* a restart marker, and nothing that proves a new attempt yet */
+    int64_t restart_line;
+    int64_t finished_line;
+};
+
+struct tally {
+    int64_t count;
+    int64_t first_line;
+    int64_t last_line;
+    int first_stream;
+    struct event *first; /* of secondary, suspect and look-alike lines: what it said */
+};
+
+struct oom_classifier {
+    const struct oom_signatures *set;
+    hs_scratch_t *scratch;
+    pcre2_match_data *match_data;
+    struct stream *streams;
+    int stream_count;
+    struct event *pending[PENDING_MAX];
+    size_t pending_count;
+    struct event *discounted[DISCOUNTED_MAX];
+    size_t discounted_count;
+    int64_t discounted_more;
+    struct event *failures[FAILURES_MAX];
+    size_t failure_count;
+    struct tally *tallies; /* one a signature */
+    struct voice *voices;
+    size_t voice_count;
+    const struct signature *framework;
+    uint64_t clock;
+    bool broken; /* memory ran out while noting */
+    char line_buffer[LINE_MAX_BYTES];
+};
+
+#define HITS_MAX 64
+
+/* A block of whole lines that is being scanned. */
+struct block {
+    struct oom_classifier *classifier;
+    struct stream *stream;
+    const char *bytes;
+    size_t length;
+    size_t counted;     /* lines are counted up to here */
+    int64_t line;       /* the number of the line at `counted` */
+    size_t piece_start; /* the piece under collection; SIZE_MAX: none */
+    size_t piece_end;
+    uint16_t hits[HITS_MAX]; /* signatures proposed for the piece */
+    size_t hit_count;
+};
+
+int64_t block_line_at(struct block *block, size_t offset);
+
+/* classify_note.c: one piece of a line with the literals that were found in it. */
+void piece_note(struct block *block);
+
+/* classify_events.c */
+struct event *event_new(struct block *block, const struct signature *sig,
+                        const struct line_view *view, int64_t line);
+void event_free(struct event *event);
+/* Keeps the lines around it and, when the line states no time, that of the lines before. */
+void event_take_surroundings(struct block *block, struct event *event);
+void events_add_pending(struct oom_classifier *classifier, struct event *event);
+void events_discount(struct oom_classifier *classifier, size_t pending_index, const char *why);
+void events_add_discounted(struct oom_classifier *classifier, struct event *event);
+void events_add_failure(struct oom_classifier *classifier, struct event *event);
+void events_progress(struct oom_classifier *classifier, struct stream *stream, bool weak,
+                     int64_t line);
+void events_finished(struct oom_classifier *classifier, struct stream *stream, int64_t line);
+void events_alive(struct oom_classifier *classifier, struct stream *stream);
+void events_feed_after(struct oom_classifier *classifier, struct stream *stream, const char *bytes,
+                       size_t length);
+
+/* classify_feed.c: scans an incomplete last line as it is. */
+int carry_flush(struct oom_classifier *classifier, struct stream *stream);
+
+/* classify_voice.c */
+struct voice *voice_get(struct oom_classifier *classifier, int stream, uint64_t id);
+
+#endif

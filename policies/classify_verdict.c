@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The verdict: the earliest failure of memory that still counts, over all files and ranks, and
+ * how the attempt ended. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "oomretry/redact.h"
+#include "policies/classify_private.h"
+
+#define SECONDARY_MAX 24
+
+/* --- how it ended ------------------------------------------------------------------------------
+ */
+
+struct ending {
+    bool known;   /* something is known at all */
+    bool well;    /* it ended well, as far as exit data say */
+    bool running; /* it has not ended */
+    bool killed;  /* the kernel killed for memory: cgroup, kernel log or scheduler */
+    bool finished;
+    const char *kill_source;
+};
+
+#define SLURM_SIG_OOM_EXIT 253 /* 0:125 as DerivedExitCode, 253 as SLURM_JOB_DERIVED_EC */
+
+static struct ending read_ending(const struct oom_exit *x)
+{
+    struct ending e = {.running = !x};
+
+    if (!x)
+        return e;
+    bool oom_state = strcmp(x->state, "OUT_OF_MEMORY") == 0;
+    e.finished = x->finished;
+    e.known = x->exit_code >= 0 || x->signal > 0 || x->state[0];
+    e.well = x->finished || (x->exit_code == 0 && x->signal <= 0) ||
+             (x->exit_code < 0 && x->signal <= 0 && strcmp(x->state, "COMPLETED") == 0);
+    if (x->cgroup_oom_kills > 0)
+        e.kill_source = "cgroup";
+    else if (x->kernel_oom_kills > 0)
+        e.kill_source = "kernel";
+    else if (oom_state || x->derived_exit_code == SLURM_SIG_OOM_EXIT || x->derived_exit_code == 125)
+        e.kill_source = "scheduler";
+    e.killed = e.kill_source != NULL;
+    return e;
+}
+
+/* --- choosing ----------------------------------------------------------------------------------
+ */
+
+static int richness(const struct event *e)
+{
+    return (e->phase_strength > STRENGTH_MARKER ? 2 : 0) +
+           (e->numbers.tried_bytes != OOM_UNSTATED ? 1 : 0);
+}
+
+static bool earlier(const struct event *a, const struct event *b)
+{
+    if (a->stream == b->stream)
+        return a->line < b->line || (a->line == b->line && a->order < b->order);
+    if (a->time && b->time && a->time != b->time)
+        return a->time < b->time;
+    if (richness(a) != richness(b))
+        return richness(a) > richness(b);
+    return a->order < b->order;
+}
+
+static bool kill_in_log(const struct oom_classifier *c)
+{
+    for (size_t i = 0; i < c->pending_count; i++)
+        if (c->pending[i]->sig->kill)
+            return true;
+    return false;
+}
+
+/* NULL, or why this event does not make the attempt a failure of memory. */
+static const char *objection(const struct oom_classifier *c, const struct event *e,
+                             const struct ending *end)
+{
+    if (e->sig->kind == SIG_SUSPECT && !(end->killed && !end->well) && !kill_in_log(c))
+        return "no sign of memory beside it: a kill has many senders";
+    if (e->sig->kind == SIG_SUSPECT && e->sig->priority == 0)
+        return "the kill itself is recorded elsewhere";
+    if (end->finished)
+        return "the work is known to have finished";
+    if (e->sig->kill && end->well)
+        return "the work ended well: something beside it was killed";
+    if (e->sig->kill && e->after_finish && (!end->known || end->well))
+        return "the work had finished: something beside it was killed";
+    if (end->well && (e->hinted || e->progress > 0))
+        return "caught: the work ended well";
+    return NULL;
+}
+
+static struct event *choose(struct oom_classifier *c, const struct ending *end, bool wrappers)
+{
+    struct event *best = NULL;
+
+    for (size_t i = 0; i < c->pending_count; i++) {
+        struct event *e = c->pending[i];
+        if ((e->sig->kind == SIG_WRAPPER) != wrappers)
+            continue;
+        const char *why = objection(c, e, end);
+        snprintf(e->why, sizeof(e->why), "%s", why ? why : "");
+        if (!why && (!best || earlier(e, best)))
+            best = e;
+    }
+    return best;
+}
+
+/* Another rank may have told the phase that this one did not. */
+static void borrow_phase(const struct oom_classifier *c, struct event *best)
+{
+    for (size_t i = 0; i < c->pending_count; i++) {
+        const struct event *e = c->pending[i];
+        if (e == best || e->domain != best->domain || e->phase_strength <= STRENGTH_MARKER ||
+            e->phase_strength <= best->phase_strength || best->phase_strength > STRENGTH_MARKER)
+            continue;
+        best->phase = e->phase;
+        best->phase_strength = e->phase_strength;
+    }
+}
+
+static const struct event *choose_failure(const struct oom_classifier *c)
+{
+    const struct event *best = NULL;
+
+    for (size_t i = 0; i < c->failure_count; i++) {
+        const struct event *e = c->failures[i];
+        if (!best || (best->sig->traceback && !e->sig->traceback) ||
+            (best->sig->traceback == e->sig->traceback && earlier(e, best)))
+            best = e;
+    }
+    return best;
+}
+
+/* --- filling the incident ------------------------------------------------------------------------
+ */
+
+static char *redacted(const char *text)
+{
+    return text ? oom_redact(text, strlen(text)) : NULL;
+}
+
+static int fill_line(const struct oom_classifier *c, const struct event *e, const char *why,
+                     struct oom_line *out)
+{
+    const char *file = c->streams[e->stream].file;
+
+    memset(out, 0, sizeof(*out));
+    out->line = e->line;
+    out->rank = e->rank;
+    out->text = redacted(e->text);
+    out->file = file ? strdup(file) : NULL;
+    out->node = e->node[0] ? strdup(e->node) : NULL;
+    out->signature = strdup(e->sig->id);
+    out->why = why && *why ? strdup(why) : NULL;
+    return out->text && out->signature && (!file || out->file) ? 0 : -1;
+}
+
+static int add_secondary(const struct oom_classifier *c, const struct event *e, const char *why,
+                         struct oom_incident *out)
+{
+    if (out->secondary_count == SECONDARY_MAX)
+        return 0;
+    struct oom_line *grown =
+        realloc(out->secondary, (out->secondary_count + 1) * sizeof(*out->secondary));
+    if (!grown)
+        return -1;
+    out->secondary = grown;
+    int rc = fill_line(c, e, why, &grown[out->secondary_count]);
+    out->secondary_count++;
+    return rc;
+}
+
+static const char *sig_why(const struct signature *sig, const char *otherwise)
+{
+    return sig->why ? sig->why : otherwise;
+}
+
+static int fill_secondary(const struct oom_classifier *c, const struct event *cause,
+                          struct oom_incident *out)
+{
+    char why[256];
+    int rc = 0;
+
+    for (size_t i = 0; i < c->pending_count; i++) {
+        const struct event *e = c->pending[i];
+        if (e != cause)
+            rc |= add_secondary(c, e,
+                                e->why[0]                     ? e->why
+                                : e->sig->kind == SIG_WRAPPER ? "names the failure again"
+                                                              : "the same failure elsewhere",
+                                out);
+    }
+    for (size_t i = 0; i < c->set->count; i++) {
+        const struct tally *t = &c->tallies[i];
+        enum sig_kind kind = c->set->items[i].kind;
+        if (!t->first || (kind != SIG_SECONDARY && kind != SIG_LOOK_ALIKE))
+            continue;
+        snprintf(why, sizeof(why), "%s%s (%lld line%s)",
+                 kind == SIG_SECONDARY ? "a consequence: " : "not a failure of memory: ",
+                 sig_why(&c->set->items[i], "see `oomctl signatures show`"), (long long)t->count,
+                 t->count == 1 ? "" : "s");
+        rc |= add_secondary(c, t->first, why, out);
+    }
+    for (size_t i = 0; i < c->discounted_count; i++)
+        rc |= add_secondary(c, c->discounted[i], c->discounted[i]->why, out);
+    for (size_t i = 0; i < c->failure_count; i++)
+        if (c->failures[i] != cause)
+            rc |= add_secondary(c, c->failures[i], sig_why(c->failures[i]->sig, "another failure"),
+                                out);
+    return rc;
+}
+
+static const char *domain_words(enum oom_domain domain)
+{
+    static const char *const words[] = {
+        [OOM_DOMAIN_NONE] = "memory",
+        [OOM_DOMAIN_GPU] = "GPU out of memory",
+        [OOM_DOMAIN_HOST] = "host out of memory",
+        [OOM_DOMAIN_SHM] = "shared memory used up",
+        [OOM_DOMAIN_KV_CACHE] = "KV cache too small",
+    };
+    return words[domain];
+}
+
+static void summarise(struct oom_incident *out)
+{
+    char where[96] = "";
+    char numbers[128] = "";
+    const struct oom_numbers *n = &out->numbers;
+    const double gib = 1024.0 * 1024.0 * 1024.0;
+
+    if (out->cause.rank >= 0)
+        snprintf(where, sizeof(where), ", rank %d", out->cause.rank);
+    if (out->cause.node) {
+        size_t have = strlen(where);
+        snprintf(where + have, sizeof(where) - have, "%s%s", have ? " on " : ", on ",
+                 out->cause.node);
+    }
+    if (n->tried_bytes != OOM_UNSTATED && n->free_bytes != OOM_UNSTATED)
+        snprintf(numbers, sizeof(numbers), ": tried to allocate %.2f GiB with %.2f GiB free",
+                 (double)n->tried_bytes / gib, (double)n->free_bytes / gib);
+    else if (n->tried_bytes != OOM_UNSTATED)
+        snprintf(numbers, sizeof(numbers), ": tried to allocate %.2f GiB",
+                 (double)n->tried_bytes / gib);
+    snprintf(out->summary, sizeof(out->summary), "%s%s%s%s%s", domain_words(out->domain),
+             out->phase == OOM_PHASE_UNKNOWN ? "" : " in ",
+             out->phase == OOM_PHASE_UNKNOWN ? "" : oom_phase_name(out->phase), where, numbers);
+}
+
+static int fill_oom(struct oom_classifier *c, struct event *best, const struct ending *end,
+                    struct oom_incident *out)
+{
+    bool kills = end->killed && !end->well;
+
+    borrow_phase(c, best);
+    out->oom = true;
+    out->domain = best->domain;
+    out->phase = best->phase;
+    out->direction = best->direction;
+    out->numbers = best->numbers;
+    out->confidence = best->sig->confidence;
+    if (best->hinted)
+        out->confidence *= 0.85;
+    if (end->well)
+        out->confidence *= 0.65;
+    if (end->running)
+        out->confidence *= 0.9;
+    if (best->domain == OOM_DOMAIN_HOST && kills)
+        out->confidence = out->confidence + (1.0 - out->confidence) * 0.8;
+    snprintf(out->evidence, sizeof(out->evidence), "log%s%s%s",
+             best->domain == OOM_DOMAIN_HOST && kills ? ", " : "",
+             best->domain == OOM_DOMAIN_HOST && kills ? end->kill_source : "",
+             end->well ? " (although the exit status is good)" : "");
+    if (fill_line(c, best, best->sig->why, &out->cause))
+        return -1;
+    summarise(out);
+    return fill_secondary(c, best, out);
+}
+
+static int fill_killed(struct oom_classifier *c, const struct ending *end, struct oom_incident *out)
+{
+    out->oom = true;
+    out->domain = OOM_DOMAIN_HOST;
+    out->confidence = strcmp(end->kill_source, "scheduler") == 0 ? 0.9 : 0.95;
+    for (int i = 0; i < c->stream_count; i++)
+        if (c->streams[i].phase != OOM_PHASE_UNKNOWN)
+            out->phase = c->streams[i].phase;
+    snprintf(out->evidence, sizeof(out->evidence), "%s", end->kill_source);
+    summarise(out);
+    return fill_secondary(c, NULL, out);
+}
+
+static int fill_other(struct oom_classifier *c, const struct ending *end, const struct oom_exit *x,
+                      struct oom_incident *out)
+{
+    const struct event *failure = choose_failure(c);
+
+    out->confidence = failure || end->well ? 0.95 : 0.8;
+    snprintf(out->evidence, sizeof(out->evidence), "%s",
+             failure ? "log" : (end->known ? "exit data" : "nothing that points to memory"));
+    if (failure && fill_line(c, failure, failure->sig->why, &out->cause))
+        return -1;
+    if (end->well)
+        snprintf(out->summary, sizeof(out->summary), "not out of memory: the work ended well");
+    else if (failure)
+        snprintf(out->summary, sizeof(out->summary), "not out of memory: %s",
+                 sig_why(failure->sig, "another failure"));
+    else if (x && (x->exit_code == 137 || x->signal == 9))
+        snprintf(out->summary, sizeof(out->summary),
+                 "not out of memory as far as can be seen: killed, but nothing recorded a kill "
+                 "for memory");
+    else
+        snprintf(out->summary, sizeof(out->summary), "not out of memory: no sign of it");
+    return fill_secondary(c, failure, out);
+}
+
+int oom_classifier_verdict(struct oom_classifier *classifier, const struct oom_exit *exit_data,
+                           struct oom_incident *out, struct oom_error *err)
+{
+    struct ending end = read_ending(exit_data);
+
+    oom_incident_init(out);
+    for (int i = 0; i < classifier->stream_count && !classifier->broken; i++)
+        if (classifier->streams[i].carry_length > 0)
+            classifier->broken = carry_flush(classifier, &classifier->streams[i]) != 0;
+    if (classifier->broken)
+        return oom_errorf(err, "diagnosis: out of memory while reading the log");
+    if (classifier->framework)
+        snprintf(out->framework, sizeof(out->framework), "%s", classifier->framework->framework);
+    struct event *best = choose(classifier, &end, false);
+    struct event *wrapper = choose(classifier, &end, true);
+    if (!best)
+        best = wrapper;
+    int rc;
+    if (best)
+        rc = fill_oom(classifier, best, &end, out);
+    else if (end.killed && !end.well)
+        rc = fill_killed(classifier, &end, out);
+    else
+        rc = fill_other(classifier, &end, exit_data, out);
+    if (rc) {
+        oom_incident_free(out);
+        return oom_errorf(err, "diagnosis: out of memory");
+    }
+    return 0;
+}
