@@ -269,6 +269,7 @@ class Areal(Trainer):
                                running=min(each, g('vllm.max_num_seqs')), max_len=g('vllm.max_model_len') or 32768,
                                graph_batch=0 if g('vllm.enforce_eager') else 128)
         lo.engine.colocated = self.hidden.get('colocated', False)
+        lo.train_sleeps = lo.engine.colocated
         return lo
 
     def steps(self):

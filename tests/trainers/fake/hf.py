@@ -95,7 +95,7 @@ def apply_zero(lo, ds, scenario):
     buckets = 2.0 * (float(z.get('reduce_bucket_size', 5e8) if z.get('reduce_bucket_size') != 'auto' else 2e7) +
                      float(z.get('allgather_bucket_size', 5e8) if z.get('allgather_bucket_size') != 'auto' else 2e7)) if stage in (1, 2) else 0
     live = z.get('stage3_max_live_parameters', 1e9)
-    lo.extra_buckets = buckets if stage in (1, 2) else 2 * min(float(1e9 if live == 'auto' else live), 3e9) if stage == 3 else 0
+    lo.buckets = buckets if stage in (1, 2) else 2 * min(float(1e9 if live == 'auto' else live), 3e9) if stage == 3 else 0
     if stage == 3 and z.get('stage3_gather_16bit_weights_on_model_save'):
         lo.gather_save = scenario.get('hidden', {}).get('gather_share', 0.0)
     return stage
@@ -129,14 +129,11 @@ class HfTrainer(RankTrainer):
         keep = a.get('eval_accumulation_steps')
         lo.eval_keep = lo.eval_tokens * min(keep or 8, 8) if self.hidden.get('eval_logits') else 0
         self.stage = None
-        lo.extra_buckets = 0
         if a.get('deepspeed'):
             self.stage = apply_zero(lo, zero(a['deepspeed']), self.scenario)
         if a.get('fsdp'):
             lo.shard = 'z3'
             lo.param_offload = 'offload' in str(a['fsdp'])
-        self.gradient = lo
-        self.hidden.setdefault('extra_gib', {})
         return lo
 
     def accelerate_config(self):

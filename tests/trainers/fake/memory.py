@@ -72,7 +72,7 @@ class Load:
         self.sync_buffer = 512 * MIB
         self.sync_disk = False
         self.sync_host = 0.0                # host copies of the weights (backups), in models
-        self.margin = 0                     # kept free of the trainer's pool
+        self.buckets = 0                    # bytes of reduce and gather buckets
         self.workers = 2
         self.prefetch = 2
         self.pinned = True
@@ -169,12 +169,12 @@ class Card:
             size *= 0.35
         return size * self.hidden.get('act_scale', 1.0)
 
-    def logits(self, tokens):
+    def logits(self, tokens, training=True):
         lo = self.load
         size = tokens * self.model.vocab * 10 / lo.tp
         if lo.fused_loss:
             size *= 0.08
-        elif lo.loss_recompute:
+        elif lo.loss_recompute and training:
             size *= 0.5
         return size
 
@@ -191,8 +191,8 @@ class Card:
 
     def engine_graphs(self):
         e = self.load.engine
-        return (0.4 * GIB + e.graph_batch * self.hidden.get('graph_mib', 8) * MIB
-                if e.graph_batch else 0)
+        each = self.hidden.get('graph_mib', 8 if e.kind == 'sglang' else 2)
+        return 0.4 * GIB + e.graph_batch * each * MIB if e.graph_batch else 0
 
     def pool(self):
         """What the engine's fraction leaves for its KV cache."""
@@ -238,7 +238,7 @@ class Card:
             if phase == 'ref_log_probs':
                 tokens = lo.ref_tokens or tokens
             inner = 68 * m.hidden * tokens / lo.tp
-            logits = self.logits(tokens) * 0.6 * (0.125 if lo.lp_chunked else 1)
+            logits = self.logits(tokens, training=False) * (0.075 if lo.lp_chunked else 0.6)
             out = self._resident(step, before_training=True)
             out += [Term('gathered', self.gathered(), 2), Term('activations', inner, 3),
                     Term('logits', logits, 2)]
@@ -249,6 +249,8 @@ class Card:
             out += [Term('gathered', self.gathered(), 2),
                     Term('activations', self.activations(tokens), m.layers),
                     Term('logits', self.logits(tokens) * share, 3)]
+            if lo.buckets and phase == 'backward':
+                out.append(Term('bucket', lo.buckets, 2))
         elif phase == 'optimizer':
             out = self._resident(2, updating=True)
             aside = 0 if lo.opt_returns else lo.opt_offload
@@ -284,7 +286,9 @@ class Card:
     def generation(self, step):
         """Engine work on top of its static share, and what the trainer left behind."""
         lo = self.load
-        out = [Term('static', self.engine_total(), 64), Term('work', self.engine_work(), 4)]
+        work = self.engine_work()
+        static = self.engine_total() - (work if lo.engine.kind == 'vllm' else 0)
+        out = [Term('static', static, 64), Term('work', work, 4)]
         others = self.hidden.get('trainer_left_gib', 0.8) * GIB if lo.engine.colocated else 0
         if lo.engine.colocated and not lo.train_sleeps:
             others = sum(t.size for t in self._resident(max(step, 2))) + self.context

@@ -54,7 +54,7 @@ class Relax(Slime):
                         a.prefetch_max_cached * self.hidden.get('cached_mib', 8) * (1 << 20) +
                         a.mm_processor_pool_size * (2 << 30))
         if lo.train_sleeps:
-            lo.margin = a.train_memory_margin_bytes
+            lo.buckets += a.train_memory_margin_bytes
         return lo
 
     def local(self, items):

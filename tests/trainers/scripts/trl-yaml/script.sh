@@ -1,0 +1,2 @@
+#!/bin/bash
+trl @kind|sft@ --config conf.yaml @extra|@
