@@ -42,13 +42,13 @@ void oom_classifier_free(struct oom_classifier *classifier)
     if (!classifier)
         return;
     for (size_t i = 0; i < classifier->pending_count; i++)
-        event_free(classifier->pending[i]);
+        sighting_free(classifier->pending[i]);
     for (size_t i = 0; i < classifier->discounted_count; i++)
-        event_free(classifier->discounted[i]);
+        sighting_free(classifier->discounted[i]);
     for (size_t i = 0; i < classifier->failure_count; i++)
-        event_free(classifier->failures[i]);
+        sighting_free(classifier->failures[i]);
     for (size_t i = 0; classifier->tallies && i < classifier->set->count; i++)
-        event_free(classifier->tallies[i].first);
+        sighting_free(classifier->tallies[i].first);
     for (int i = 0; i < classifier->stream_count; i++) {
         free(classifier->streams[i].file);
         free(classifier->streams[i].carry);

@@ -104,7 +104,7 @@ void events_feed_after(struct oom_classifier *classifier, struct stream *stream,
 
 /* --- events ----------------------------------------------------------------------------------- */
 
-struct event *event_new(struct block *block, const struct signature *sig,
+struct event *sighting_new(struct block *block, const struct signature *sig,
                         const struct line_view *view, int64_t line)
 {
     struct event *event = calloc(1, sizeof(*event));
@@ -126,13 +126,13 @@ struct event *event_new(struct block *block, const struct signature *sig,
     event->count = 1;
     oom_numbers_init(&event->numbers);
     if (!event->text) {
-        event_free(event);
+        sighting_free(event);
         return NULL;
     }
     return event;
 }
 
-void event_free(struct event *event)
+void sighting_free(struct event *event)
 {
     if (!event)
         return;
@@ -157,7 +157,7 @@ static void borrow_time(struct event *event)
     }
 }
 
-void event_take_surroundings(struct block *block, struct event *event)
+void sighting_take_surroundings(struct block *block, struct event *event)
 {
     const char *end = block->bytes + block->length;
     const char *cut =
@@ -192,7 +192,7 @@ static void absorb(struct event *first, struct event *again)
         first->direction = again->direction;
     first->hinted &= again->hinted;
     first->progress = 0;
-    event_free(again);
+    sighting_free(again);
 }
 
 void events_add_pending(struct oom_classifier *classifier, struct event *event)
@@ -212,7 +212,7 @@ void events_add_pending(struct oom_classifier *classifier, struct event *event)
         }
     }
     if (classifier->pending_count == PENDING_MAX) { /* the first ones are what decides */
-        event_free(event);
+        sighting_free(event);
         classifier->discounted_more++;
         return;
     }
@@ -224,7 +224,7 @@ void events_add_discounted(struct oom_classifier *classifier, struct event *even
 {
     if (classifier->discounted_count == DISCOUNTED_MAX) {
         /* Keep the first ones and the newest. */
-        event_free(classifier->discounted[DISCOUNTED_MAX - 1]);
+        sighting_free(classifier->discounted[DISCOUNTED_MAX - 1]);
         classifier->discounted[DISCOUNTED_MAX - 1] = event;
         classifier->discounted_more++;
         return;
@@ -248,7 +248,7 @@ void events_discount(struct oom_classifier *classifier, size_t pending_index, co
 void events_add_failure(struct oom_classifier *classifier, struct event *event)
 {
     if (classifier->failure_count == FAILURES_MAX) {
-        event_free(classifier->failures[FAILURES_MAX - 1]);
+        sighting_free(classifier->failures[FAILURES_MAX - 1]);
         classifier->failures[FAILURES_MAX - 1] = event;
         return;
     }
@@ -305,7 +305,7 @@ void events_alive(struct oom_classifier *classifier, struct stream *stream)
     for (size_t i = 0; i < classifier->failure_count; i++) {
         struct event *event = classifier->failures[i];
         if (event->stream == index && event->line < stream->restart_line)
-            event_free(event);
+            sighting_free(event);
         else
             classifier->failures[kept++] = event;
     }

@@ -44,7 +44,7 @@ static void tally(struct note *n, const struct signature *sig, bool keep_first)
     t->first_line = n->line;
     t->first_stream = (int)(n->stream - n->classifier->streams);
     if (keep_first)
-        t->first = event_new(n->block, sig, &n->view, n->line);
+        t->first = sighting_new(n->block, sig, &n->view, n->line);
 }
 
 /* --- quoted text ------------------------------------------------------------------------------ */
@@ -226,7 +226,7 @@ static void discount_now(struct note *n, struct event *event, const char *why)
 
 static void note_oom(struct note *n, const struct signature *sig)
 {
-    struct event *event = event_new(n->block, sig, &n->view, n->line);
+    struct event *event = sighting_new(n->block, sig, &n->view, n->line);
 
     if (!event) {
         n->classifier->broken = true;
@@ -239,7 +239,7 @@ static void note_oom(struct note *n, const struct signature *sig)
         return;
     }
     find_phase(n, event);
-    event_take_surroundings(n->block, event);
+    sighting_take_surroundings(n->block, event);
     event->after_finish = n->stream->finished_line > 0;
     events_alive(n->classifier, n->stream);
     /* What comes next is another story, unless this was only the name of one. */
@@ -301,13 +301,13 @@ static void note_failure(struct note *n, const struct signature *sig)
         return;
     if (is_quoting(n) || in_data_record(&n->view))
         return;
-    struct event *event = event_new(n->block, sig, &n->view, n->line);
+    struct event *event = sighting_new(n->block, sig, &n->view, n->line);
     if (!event) {
         n->classifier->broken = true;
         return;
     }
     tally(n, sig, false);
-    event_take_surroundings(n->block, event);
+    sighting_take_surroundings(n->block, event);
     event->after_finish = n->stream->finished_line > 0;
     events_alive(n->classifier, n->stream);
     events_add_failure(n->classifier, event);
@@ -415,7 +415,7 @@ static void note_memory(struct note *n)
     if (best && n->look_alike)
         return;
     if (best && n->view.shell) {
-        struct event *event = event_new(n->block, best, &n->view, n->line);
+        struct event *event = sighting_new(n->block, best, &n->view, n->line);
         if (event)
             discount_now(n, event, "a command or a comment, not output");
         return;

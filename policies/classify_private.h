@@ -335,11 +335,11 @@ int64_t block_line_at(struct block *block, size_t offset);
 void piece_note(struct block *block);
 
 /* classify_events.c */
-struct event *event_new(struct block *block, const struct signature *sig,
+struct event *sighting_new(struct block *block, const struct signature *sig,
                         const struct line_view *view, int64_t line);
-void event_free(struct event *event);
+void sighting_free(struct event *event);
 /* Keeps the lines around it and, when the line states no time, that of the lines before. */
-void event_take_surroundings(struct block *block, struct event *event);
+void sighting_take_surroundings(struct block *block, struct event *event);
 void events_add_pending(struct oom_classifier *classifier, struct event *event);
 void events_discount(struct oom_classifier *classifier, size_t pending_index, const char *why);
 void events_add_discounted(struct oom_classifier *classifier, struct event *event);
