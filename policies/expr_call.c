@@ -113,6 +113,24 @@ static void call_contains(const value *args, int count, value *out)
         oom_expr_set_bool(out, false);
 }
 
+/* replace(text, "part", "other"): the first place where the part is. */
+static void call_replace(const value *args, int count, value *out)
+{
+    char text[OOM_EXPR_TEXT];
+
+    if (!strings(args, count) || !args[1].text[0])
+        return;
+    const char *at = strstr(args[0].text, args[1].text);
+    if (!at) {
+        oom_expr_set_string(out, args[0].text);
+        return;
+    }
+    int n = snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - args[0].text), args[0].text,
+                     args[2].text, at + strlen(args[1].text));
+    if (n >= 0 && (size_t)n < sizeof(text))
+        oom_expr_set_string(out, text);
+}
+
 /* largest_divisor(n, limit): of n, at most limit. */
 static void call_largest_divisor(const value *args, int count, value *out)
 {
@@ -281,6 +299,7 @@ static const struct oom_expr_function functions[] = {
     {"if", 3, 3, call_if},
     {"contains", 2, 2, call_contains},
     {"largest_divisor", 2, 2, call_largest_divisor},
+    {"replace", 3, 3, call_replace},
     {"round_down", 2, 2, call_round_down},
     {"round_up", 2, 2, call_round_up},
     {"conf_set", 3, 3, call_conf_set},

@@ -421,6 +421,10 @@ static int parse_lets(struct oom_policy *policy, const struct place *place)
     json_object_foreach((json_t *)lets, name, value)
     {
         struct let *let = &policy->lets[policy->let_count++];
+        if (policy_knob_by_id(policy, name)) {
+            struct place there = inside(&here, name);
+            return wrong(&there, "is the name of a knob");
+        }
         let->name = name;
         if (get_expr(policy, &here, lets, name, true, &let->expr) != 0)
             return -1;
