@@ -105,7 +105,7 @@ void events_feed_after(struct oom_classifier *classifier, struct stream *stream,
 /* --- events ----------------------------------------------------------------------------------- */
 
 struct event *sighting_new(struct block *block, const struct signature *sig,
-                        const struct line_view *view, int64_t line)
+                           const struct line_view *view, int64_t line)
 {
     struct event *event = calloc(1, sizeof(*event));
     size_t length = view->length < TEXT_MAX_BYTES ? view->length : TEXT_MAX_BYTES;
