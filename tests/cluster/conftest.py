@@ -229,13 +229,13 @@ def listener(cluster):
 
 @pytest.fixture
 def paused(cluster):
-    """Stops a daemon by name (SIGSTOP) until the test is over."""
+    """Stops a daemon by name, with its children, until the test is over."""
     stopped = []
 
     def pause(name):
         pid = cluster.record["daemons"][name]["pid"]
-        os.kill(pid, signal.SIGSTOP)
+        os.killpg(pid, signal.SIGSTOP)
         stopped.append(pid)
     yield pause
     for pid in stopped:
-        os.kill(pid, signal.SIGCONT)
+        os.killpg(pid, signal.SIGCONT)
