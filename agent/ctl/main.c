@@ -12,6 +12,7 @@ static const struct ctl_verb verbs[] = {
     {"explain", ctl_explain, "what happened to a job and why, in words"},
     {"plan", ctl_plan, "what would be changed next, from a script and its logs"},
     {"diagnose", ctl_diagnose, "what ran out, where and in which phase, from logs"},
+    {"rewrite", ctl_rewrite, "a launch script with other settings"},
     {NULL, NULL, NULL},
 };
 

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which worlds of a script matter, and which of its commands train. */
+#include <string.h>
+
+#include "policies/rewrite/plan.h"
+
+#define ARENA_LIMIT_BYTES (192U << 20)
+#define WORLD_LIMIT       64
+#define STEP_LIMIT        2000000U /* of one world */
+#define TOTAL_STEP_LIMIT  400000U  /* of the worlds beyond the first two */
+
+const char *const *rw_cmd_args(struct rw *rw, const struct rw_cmd *cmd)
+{
+    size_t count = cmd->fields.count > cmd->arg0 ? cmd->fields.count - cmd->arg0 : 0;
+    const char **args = rw_alloc(&rw->arena, (count + 1) * sizeof(*args));
+
+    for (size_t i = 0; i < count; i++)
+        args[i] = cmd->fields.items[cmd->arg0 + i].string;
+    return args;
+}
+
+static void walk_world(struct rw_analysis *a, bool last, size_t flip, int choice)
+{
+    struct rw *rw = &a->rw;
+
+    rw->last = last;
+    rw->flip = flip;
+    rw->flip_choice = choice;
+    uint64_t outer = rw->steps;
+    rw->steps = 0;
+    rw_walk(rw);
+    rw->steps += outer;
+    a->worlds[a->count++] = (struct rw_world){rw->cmds, rw->cmd_count, last, flip, choice};
+}
+
+/* A policy names its programs; where it names none of these, the program that looks most like one
+ * that trains. */
+static bool looks_like_helper(const char *program)
+{
+    static const char *const words[] = {"convert", "download", "preprocess", "prepare", "eval",
+                                        "serve",   "server",   "launch_",    "check",   "merge",
+                                        "plot",    "export",   "tokenize",   "setup",   "test",
+                                        "pip",     "upload",   "inspect",    "warmup",  NULL};
+    const char *slash = strrchr(program, '/');
+
+    for (size_t i = 0; words[i]; i++)
+        if (strcasestr(slash ? slash : program, words[i]))
+            return true;
+    return false;
+}
+
+static bool looks_like_training(const struct rw_cmd *cmd)
+{
+    static const char *const words[] = {"train",    "sft",      "grpo", "dpo",    "ppo", "rl",
+                                        "pretrain", "finetune", "kto",  "reward", NULL};
+
+    if (!cmd->program || looks_like_helper(cmd->program))
+        return false;
+    if (cmd->python)
+        return true;
+    const char *blank = strchr(cmd->program, ' ');
+    for (size_t i = 0; blank && words[i]; i++)
+        if (strcmp(blank + 1, words[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool recognised(struct rw *rw, const struct oom_policy *policy, const struct rw_cmd *cmd)
+{
+    const char *const *args = rw_cmd_args(rw, cmd);
+    size_t count = cmd->fields.count > cmd->arg0 ? cmd->fields.count - cmd->arg0 : 0;
+    const char *program = cmd->program;
+
+    while (program[0] == '.' && program[1] == '/')
+        program += 2;
+    if (oom_policy_recognises(policy, program, args, count))
+        return true;
+    /* "trl sft" may also be known as "trl" with a first argument. */
+    const char *blank = cmd->python ? NULL : strchr(program, ' ');
+    return blank &&
+           oom_policy_recognises(policy, rw_strndup(&rw->arena, program, (size_t)(blank - program)),
+                                 args, count);
+}
+
+static void find_training(struct rw_analysis *a, const struct oom_policy *policy)
+{
+    a->training = 0;
+    for (int guess = 0; guess < 2 && !a->training; guess++) {
+        for (size_t w = 0; w < a->count; w++) {
+            for (size_t c = 0; c < a->worlds[w].count; c++) {
+                struct rw_cmd *cmd = &a->worlds[w].cmds[c];
+                if (!cmd->program)
+                    continue;
+                cmd->training = guess ? looks_like_training(cmd) : recognised(&a->rw, policy, cmd);
+                a->training += cmd->training;
+                a->by_policy = !guess;
+            }
+        }
+    }
+}
+
+/* Names of variables that the training commands' words came through. */
+struct names {
+    const char *items[512];
+    size_t count;
+};
+
+static void add_name(struct names *names, const char *name)
+{
+    for (size_t i = 0; i < names->count; i++)
+        if (strcmp(names->items[i], name) == 0)
+            return;
+    if (names->count < 512)
+        names->items[names->count++] = name;
+}
+
+static void names_of_text(struct names *names, const struct rw_text *text, int depth)
+{
+    for (size_t i = 0; i < text->count; i++) {
+        const struct rw_frag *frag = &text->frags[i];
+        for (const struct rw_via *via = frag->via; via; via = via->next)
+            if (via->name && *via->name)
+                add_name(names, via->name);
+        if (frag->buf->text && depth < 16) {
+            struct rw_text inner = *frag->buf->text;
+            names_of_text(names, &inner, depth + 1);
+        }
+    }
+}
+
+static void mark_relevant(struct rw_analysis *a)
+{
+    struct names names = {.count = 0};
+    struct rw *rw = &a->rw;
+
+    for (size_t w = 0; w < a->count; w++) {
+        for (size_t c = 0; c < a->worlds[w].count; c++) {
+            const struct rw_cmd *cmd = &a->worlds[w].cmds[c];
+            if (!cmd->training)
+                continue;
+            for (size_t f = 0; f < cmd->fields.count; f++)
+                names_of_text(&names, &cmd->fields.items[f].text, 0);
+            /* All words of a text have the text's own names. */
+            if (cmd->buf->text)
+                names_of_text(&names, cmd->buf->text, 0);
+        }
+    }
+    for (size_t d = 0; d < rw->decision_count; d++) {
+        struct rw_decision *decision = &rw->decisions[d];
+        decision->relevant |= decision->commands;
+        for (size_t n = 0; n < names.count && !decision->relevant; n++) {
+            decision->relevant = decision->name && strcmp(decision->name, names.items[n]) == 0;
+            for (size_t i = 0; i < decision->assigned_count && !decision->relevant; i++)
+                decision->relevant = strcmp(decision->assigned[i], names.items[n]) == 0;
+        }
+        for (size_t e = 0; e < rw->env_count && !decision->relevant; e++)
+            for (size_t i = 0; i < decision->assigned_count && !decision->relevant; i++)
+                decision->relevant = strcmp(decision->assigned[i], rw->env_names[e]) == 0;
+    }
+}
+
+static void explore(struct rw_analysis *a, const struct oom_policy *policy)
+{
+    struct rw *rw = &a->rw;
+
+    walk_world(a, false, SIZE_MAX, 0);
+    if (!rw->decision_count) {
+        find_training(a, policy);
+        return;
+    }
+    walk_world(a, true, SIZE_MAX, 0);
+    find_training(a, policy);
+    mark_relevant(a);
+    uint64_t budget = rw->steps + TOTAL_STEP_LIMIT;
+    for (size_t d = 0; d < rw->decision_count; d++) {
+        if (!rw->decisions[d].relevant)
+            continue;
+        int choices = rw->decisions[d].choices;
+        for (int choice = 0; choice < choices; choice++) {
+            for (int last = 0; last < 2; last++) {
+                int usual = last ? choices - 1 : 0;
+                if (choice == usual || a->count >= WORLD_LIMIT || rw->steps > budget)
+                    continue;
+                walk_world(a, last, d, choice);
+            }
+        }
+    }
+    find_training(a, policy);
+}
+
+int rw_analyse(struct rw_analysis *a, const struct oom_script *script, const char *bytes,
+               size_t length, const struct oom_policy *policy, const char *const *env_names,
+               size_t env_count, const struct rw_analysis *like, struct oom_error *err)
+{
+    struct rw *rw = &a->rw;
+
+    memset(a, 0, sizeof(*a));
+    rw->arena.limit_bytes = ARENA_LIMIT_BYTES;
+    rw->arena.bail = &rw->bail;
+    rw->source = &script->source;
+    rw->step_limit = STEP_LIMIT;
+    rw->env_names = env_names;
+    rw->env_count = env_count;
+    if (setjmp(rw->bail)) {
+        rw_analysis_free(a);
+        return oom_errorf(err, "%s: too large or too deeply nested to be followed",
+                          script->source.name);
+    }
+    if (bytes == script->root->bytes) {
+        rw->root = rw_alloc(&rw->arena, sizeof(*rw->root));
+        *rw->root = *script->root;
+    } else {
+        rw->root = rw_buf_new(rw, bytes, length, script->source.name, script->root->key);
+        rw->root->editable = true;
+        rw_parse(rw, rw->root);
+    }
+    a->worlds = rw_alloc(&rw->arena, (WORLD_LIMIT + 2) * sizeof(*a->worlds));
+    if (!like) {
+        explore(a, policy);
+        return 0;
+    }
+    rw->decisions = rw_alloc(&rw->arena, (like->rw.decision_count + 1) * sizeof(*rw->decisions));
+    for (size_t d = 0; d < like->rw.decision_count; d++) {
+        rw->decisions[d].key = like->rw.decisions[d].key;
+        rw->decisions[d].choices = like->rw.decisions[d].choices;
+    }
+    rw->decision_count = like->rw.decision_count;
+    rw->decision_capacity = like->rw.decision_count + 1;
+    for (size_t w = 0; w < like->count; w++)
+        walk_world(a, like->worlds[w].last, like->worlds[w].flip, like->worlds[w].flip_choice);
+    find_training(a, policy);
+    return 0;
+}
+
+void rw_analysis_free(struct rw_analysis *a)
+{
+    rw_arena_free(&a->rw.arena);
+    a->count = 0;
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Edits of knobs to a new script. The first guess of every place is taken together and checked by
+ * walking the result; when that fails, places are tried one after the other. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "policies/rewrite/plan.h"
+
+struct job {
+    const struct oom_script *script;
+    const struct oom_policy *policy;
+    struct rw_analysis before;
+    struct rw_knob *knobs;
+    size_t knob_count;
+    const char **env_names;
+    size_t env_count;
+    struct rw_tasks tasks;
+    struct rw_changes fixed;    /* #SBATCH lines: they change no command */
+    struct rw_changes accepted; /* of the tasks */
+};
+
+/* Whether the script with these changes does what the accepted tasks want, and nothing else. */
+static int try(struct job *job, const struct rw_changes *changes, struct oom_error *err)
+{
+    struct rw_analysis after;
+    size_t length;
+
+    const char *bytes = rw_changes_apply(&job->before.rw, changes, job->before.rw.root, &length);
+    if (rw_analyse(&after, job->script, bytes, length, job->policy, job->env_names, job->env_count,
+                   &job->before, err) != 0)
+        return -1;
+    int rc;
+    if (setjmp(after.rw.bail)) {
+        rc = oom_errorf(err, "%s: too large to be checked", job->script->source.name);
+    } else if (job->before.rw.root->error_at == RW_NO_ERROR &&
+               after.rw.root->error_at != RW_NO_ERROR) {
+        rc = oom_errorf(err, "the new script would not parse");
+    } else {
+        rc = rw_check(&job->before, &after, job->policy, job->knobs, job->knob_count, &job->tasks,
+                      err);
+    }
+    rw_analysis_free(&after);
+    return rc;
+}
+
+static bool add_all(struct rw *rw, struct rw_changes *to, const struct rw_changes *from)
+{
+    struct rw_changes trial = {0};
+
+    for (size_t i = 0; i < to->count; i++)
+        rw_changes_add(rw, &trial, &to->items[i]);
+    for (size_t i = 0; i < from->count; i++)
+        if (!rw_changes_add(rw, &trial, &from->items[i]))
+            return false;
+    *to = trial;
+    return true;
+}
+
+static int place_together(struct job *job)
+{
+    struct rw_changes all = {0};
+
+    for (size_t t = 0; t < job->tasks.count; t++) {
+        struct rw_task *task = &job->tasks.items[t];
+        if (task->done)
+            continue;
+        if (!task->places.count || !add_all(&job->before.rw, &all, &task->places.options[0]))
+            return -1;
+        task->accepted = true;
+    }
+    if (all.count && try(job, &all, NULL) != 0)
+        return -1;
+    job->accepted = all;
+    return 0;
+}
+
+static int place_one_by_one(struct job *job, struct oom_error *err)
+{
+    for (size_t t = 0; t < job->tasks.count; t++)
+        job->tasks.items[t].accepted = false;
+    for (size_t t = 0; t < job->tasks.count; t++) {
+        struct rw_task *task = &job->tasks.items[t];
+        struct oom_error why = {""};
+        if (task->done)
+            continue;
+        task->accepted = true;
+        size_t way = 0;
+        for (; way < task->places.count; way++) {
+            struct rw_changes trial = job->accepted;
+            if (!add_all(&job->before.rw, &trial, &task->places.options[way]))
+                continue;
+            if (try(job, &trial, &why) == 0) {
+                job->accepted = trial;
+                break;
+            }
+        }
+        if (way == task->places.count) {
+            const struct rw_cmd *cmd = task->first;
+            return oom_errorf(err, "%s: there is no place for it in the command of %s:%u%s%s",
+                              task->knob->name, job->script->source.name,
+                              rw_line_of(cmd->buf, cmd->start), why.text[0] ? ": " : "", why.text);
+        }
+    }
+    return 0;
+}
+
+/* ---- what came of it */
+
+static uint32_t root_line(const struct job *job, const struct rw_changes *changes)
+{
+    return changes->count ? rw_line_of(job->before.rw.root, changes->items[0].start) : 0;
+}
+
+static int report_task(struct job *job, const struct rw_task *task, const char *given_old,
+                       struct oom_edits *out)
+{
+    struct rw *rw = &job->before.rw;
+    const char *old = given_old, *where = NULL;
+    struct rw_text text;
+
+    if (task->hit)
+        old = rw_hit_value(rw, task->first, task->hit);
+    else if (task->knob->env && rw_env_value(rw, task->first, task->knob->name + 4, &text))
+        old = rw_text_string(rw, &text);
+    if (!task->done && task->places.count) {
+        struct rw_changes mine = {0};
+        for (size_t w = 0; w < task->places.count && !mine.count; w++) {
+            const struct rw_changes *way = &task->places.options[w];
+            for (size_t i = 0; i < job->accepted.count && !mine.count; i++)
+                if (way->count && way->items[0].start == job->accepted.items[i].start &&
+                    strcmp(way->items[0].text, job->accepted.items[i].text) == 0)
+                    mine = *way;
+        }
+        uint32_t line = root_line(job, &mine);
+        if (line)
+            where = rw_printf(&rw->arena, "%s:%u", job->script->source.name, line);
+    }
+    for (size_t i = 0; i < out->count; i++)
+        if (strcmp(out->items[i].knob, task->knob->name) == 0)
+            return 0;
+    return oom_edits_add(out, task->knob->name, old, task->knob->value, where);
+}
+
+static int report(struct job *job, const struct oom_edits *edits, struct oom_rewrite *out)
+{
+    for (size_t e = 0; e < edits->count; e++) {
+        const struct oom_edit *edit = &edits->items[e];
+        size_t before = out->edits.count;
+        for (size_t t = 0; t < job->tasks.count; t++)
+            if (strcmp(job->tasks.items[t].knob->name, edit->knob) == 0 &&
+                report_task(job, &job->tasks.items[t], edit->old_value, &out->edits) != 0)
+                return -1;
+        if (out->edits.count > before)
+            continue;
+        char where[64];
+        const char *old = edit->old_value;
+        where[0] = '\0';
+        if (strncmp(edit->knob, "slurm:", 6) == 0) {
+            uint32_t line = 0;
+            const char *value =
+                rw_sbatch_value(&job->before.rw, job->before.rw.root, edit->knob + 6, &line);
+            old = value ? value : old;
+            if (value)
+                snprintf(where, sizeof(where), "%.40s:%u", job->script->source.name, line);
+        }
+        if (oom_edits_add(&out->edits, edit->knob, old, edit->new_value, where[0] ? where : NULL) !=
+            0)
+            return -1;
+    }
+    return 0;
+}
+
+/* The words of the one command that a script from an argument vector is. */
+static char **argv_of(const struct oom_script *script, const char *bytes, size_t length)
+{
+    struct rw rw;
+    struct rw_fields fields = {0};
+    char **argv = NULL;
+
+    memset(&rw, 0, sizeof(rw));
+    rw.arena.limit_bytes = 64U << 20;
+    rw.arena.bail = &rw.bail;
+    rw.source = &script->source;
+    if (setjmp(rw.bail)) {
+        rw_arena_free(&rw.arena);
+        return NULL;
+    }
+    struct rw_buf *buf = rw_buf_new(&rw, bytes, length, "argv", 0);
+    rw.root = buf;
+    for (uint32_t at = 0; at < length;) {
+        uint32_t end = at;
+        while (end < length && bytes[end] != ' ' && bytes[end] != '\n') {
+            if (bytes[end] == '\'')
+                end = rw_skip_single(bytes, end, (uint32_t)length);
+            else if (bytes[end] == '"')
+                end = rw_skip_double(bytes, end, (uint32_t)length);
+            else
+                end += bytes[end] == '\\' ? 2 : 1;
+        }
+        if (end > at)
+            rw_expand_word(&rw, buf, at, end < length ? end : (uint32_t)length, false, &fields);
+        at = end + 1;
+    }
+    argv = calloc(fields.count + 1, sizeof(*argv));
+    for (size_t i = 0; argv && i < fields.count; i++)
+        argv[i] = strdup(fields.items[i].string);
+    rw_arena_free(&rw.arena);
+    return argv;
+}
+
+/* A variable in front of the whole vector is not a program: `env` starts it. */
+static const char *startable(struct rw *rw, const char *bytes, size_t *length)
+{
+    size_t name = strspn(bytes, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789");
+
+    if (!name || bytes[name] != '=')
+        return bytes;
+    const char *with = rw_printf(&rw->arena, "env %s", bytes);
+    *length = strlen(with);
+    return with;
+}
+
+static int finish(struct job *job, const struct oom_edits *edits, struct oom_rewrite *out,
+                  struct oom_error *err)
+{
+    struct rw *rw = &job->before.rw;
+    struct rw_changes all = {0};
+    size_t length;
+
+    if (!add_all(rw, &all, &job->fixed) || !add_all(rw, &all, &job->accepted))
+        return oom_errorf(err, "%s: two changes meet in one place", job->script->source.name);
+    const char *bytes = rw_changes_apply(rw, &all, rw->root, &length);
+    if (job->script->from_argv)
+        bytes = startable(rw, bytes, &length);
+    out->bytes = malloc(length + 1);
+    if (!out->bytes || report(job, edits, out) != 0)
+        return oom_errorf(err, "out of memory");
+    memcpy(out->bytes, bytes, length);
+    out->bytes[length] = '\0';
+    out->length = length;
+    if (job->script->from_argv) {
+        out->argv = argv_of(job->script, out->bytes, length);
+        if (!out->argv)
+            return oom_errorf(err, "out of memory");
+    }
+    return 0;
+}
+
+/* The script starts something that is out of sight: only the preload library can reach it. */
+static int leave_to_exec(struct job *job, const struct oom_edits *edits, struct oom_rewrite *out,
+                         struct oom_error *err)
+{
+    bool hidden = false;
+
+    for (size_t w = 0; w < job->before.count; w++)
+        for (size_t c = 0; c < job->before.worlds[w].count; c++)
+            hidden |= job->before.worlds[w].cmds[c].file || job->before.rw.opaque_env;
+    if (!hidden)
+        return oom_errorf(err, "%s: no command in it is a training program of %s",
+                          job->script->source.name, oom_policy_name(job->policy));
+    for (size_t e = 0; e < edits->count; e++) {
+        const struct oom_edit *edit = &edits->items[e];
+        if (strncmp(edit->knob, "slurm:", 6) == 0 || strncmp(edit->knob, "ray:", 4) == 0)
+            continue;
+        if (oom_edits_add(&out->exec_edits, edit->knob, edit->old_value, edit->new_value, NULL))
+            return oom_errorf(err, "out of memory");
+    }
+    out->needs_exec = out->exec_edits.count > 0;
+    return finish(job, edits, out, err);
+}
+
+static int prepare(struct job *job, const struct oom_edits *edits, struct oom_error *err)
+{
+    size_t count = edits->count + 1;
+
+    job->knobs = calloc(count, sizeof(*job->knobs));
+    job->env_names = calloc(count, sizeof(*job->env_names));
+    if (!job->knobs || !job->env_names)
+        return oom_errorf(err, "out of memory");
+    for (size_t e = 0; e < edits->count; e++) {
+        const struct oom_edit *edit = &edits->items[e];
+        if (strncmp(edit->knob, "slurm:", 6) == 0 || strncmp(edit->knob, "ray:", 4) == 0)
+            continue;
+        struct rw_knob *knob = &job->knobs[job->knob_count++];
+        knob->name = edit->knob;
+        knob->value = edit->new_value;
+        knob->env = strncmp(edit->knob, "env:", 4) == 0;
+        knob->known = oom_policy_knob(job->policy, edit->knob);
+        if (knob->env)
+            job->env_names[job->env_count++] = edit->knob + 4;
+    }
+    return 0;
+}
+
+static void place_sbatch(struct job *job, const struct oom_edits *edits)
+{
+    for (size_t e = 0; e < edits->count; e++) {
+        const struct oom_edit *edit = &edits->items[e];
+        struct rw_places places = {0};
+        if (job->script->from_argv || strncmp(edit->knob, "slurm:", 6) != 0 || !edit->new_value)
+            continue;
+        rw_sbatch_places(&job->before.rw, job->before.rw.root, edit->knob + 6, edit->new_value,
+                         &places);
+        add_all(&job->before.rw, &job->fixed, &places.options[0]);
+    }
+}
+
+int oom_script_apply(const struct oom_script *script, const struct oom_policy *policy,
+                     const struct oom_edits *edits, struct oom_rewrite *out, struct oom_error *err)
+{
+    struct job job = {.script = script, .policy = policy};
+    int rc = -1;
+
+    memset(out, 0, sizeof(*out));
+    if (prepare(&job, edits, err) != 0)
+        goto done;
+    if (rw_analyse(&job.before, script, script->root->bytes, script->root->length, policy,
+                   job.env_names, job.env_count, NULL, err) != 0)
+        goto done;
+    if (setjmp(job.before.rw.bail)) {
+        oom_errorf(err, "%s: too large to be rewritten", script->source.name);
+        rc = -1;
+    } else {
+        place_sbatch(&job, edits);
+        if (job.knob_count && !job.before.training) {
+            rc = leave_to_exec(&job, edits, out, err);
+        } else {
+            rw_tasks_make(&job.before, policy, job.knobs, job.knob_count, &job.tasks);
+            rc = place_together(&job);
+            if (rc != 0)
+                rc = place_one_by_one(&job, err);
+            if (rc == 0)
+                rc = finish(&job, edits, out, err);
+        }
+    }
+    rw_analysis_free(&job.before);
+done:
+    free(job.knobs);
+    free(job.env_names);
+    if (rc != 0)
+        oom_rewrite_free(out);
+    return rc;
+}
+
+void oom_rewrite_free(struct oom_rewrite *rewrite)
+{
+    free(rewrite->bytes);
+    for (char **a = rewrite->argv; a && *a; a++)
+        free(*a);
+    free(rewrite->argv);
+    oom_edits_free(&rewrite->edits);
+    for (size_t i = 0; i < rewrite->copy_count; i++) {
+        free(rewrite->copies[i].path);
+        free(rewrite->copies[i].new_path);
+        free(rewrite->copies[i].bytes);
+    }
+    free(rewrite->copies);
+    oom_edits_free(&rewrite->exec_edits);
+    memset(rewrite, 0, sizeof(*rewrite));
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What bash itself runs and what matters for later words: read, set, shift, source, eval, … */
+#include "policies/rewrite/rw.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void rw_join(struct rw *rw, const struct rw_fields *fields, size_t from, size_t to,
+             struct rw_text *out)
+{
+    struct rw_frag gap = {" ", 1, RW_DERIVED, RW_DQ, rw->root, 0, 0, NULL};
+
+    memset(out, 0, sizeof(*out));
+    for (size_t i = from; i < to && i < fields->count; i++) {
+        if (i > from)
+            rw_text_push(rw, out, &gap);
+        rw_text_append(rw, out, &fields->items[i].text);
+    }
+}
+
+struct rw_buf *rw_text_buf(struct rw *rw, const struct rw_text *text, uint64_t key)
+{
+    const char *bytes = rw_text_string(rw, text);
+    struct rw_text *copy = rw_alloc(&rw->arena, sizeof(*copy));
+    struct rw_buf *buf = rw_buf_new(rw, bytes, text->length, NULL, key);
+
+    *copy = *text;
+    buf->text = copy;
+    /* The same text was parsed in an earlier world: its tree serves again, its origin may not. */
+    for (struct rw_buf *old = rw->bufs; old; old = old->next) {
+        if (old->text && old->length == buf->length &&
+            memcmp(old->bytes, bytes, buf->length) == 0) {
+            buf->nodes = old->nodes;
+            buf->node_count = old->node_count;
+            buf->heredocs = old->heredocs;
+            buf->heredoc_count = old->heredoc_count;
+            buf->error_at = old->error_at;
+            return buf;
+        }
+    }
+    rw_parse(rw, buf);
+    buf->next = rw->bufs;
+    rw->bufs = buf;
+    return buf;
+}
+
+/* A leading "./" says nothing about which file is meant. */
+static const char *plain_path(const char *path)
+{
+    while (path[0] == '.' && path[1] == '/')
+        path += 2;
+    return path;
+}
+
+struct rw_buf *rw_file_buf(struct rw *rw, const char *path, uint64_t key)
+{
+    char *bytes = NULL;
+    size_t length = 0;
+
+    for (const struct rw_written *file = rw->written; file; file = file->next)
+        if (strcmp(plain_path(file->path), plain_path(path)) == 0)
+            return rw_text_buf(rw, file->text, key);
+    for (struct rw_buf *old = rw->bufs; old; old = old->next)
+        if (old->name && strcmp(old->name, path) == 0)
+            return old;
+    if (!rw->source->read_side ||
+        rw->source->read_side(rw->source->read_side_arg, path, &bytes, &length) != 0)
+        return NULL;
+    if (length > RW_MAX_SCRIPT_BYTES || (length && memchr(bytes, '\0', length))) {
+        free(bytes);
+        return NULL;
+    }
+    const char *copy = rw_strndup(&rw->arena, bytes, length);
+    free(bytes);
+    struct rw_buf *buf =
+        rw_buf_new(rw, copy, length, rw_strndup(&rw->arena, path, strlen(path)), key);
+    rw_parse(rw, buf);
+    buf->next = rw->bufs;
+    rw->bufs = buf;
+    return buf;
+}
+
+/* Fields of a text as `read -a` and mapfile make them. */
+static void set_array(struct rw *rw, const char *name, const struct rw_text *text, bool lines)
+{
+    struct rw_fields fields = {0};
+    struct rw_value *value = rw_alloc(&rw->arena, sizeof(*value));
+
+    if (lines) {
+        const char *string = rw_text_string(rw, text);
+        for (uint32_t at = 0; at < text->length;) {
+            uint32_t stop = at + (uint32_t)strcspn(string + at, "\n");
+            rw_text_slice(rw, text, at, stop, &rw_fields_add(rw, &fields)->text);
+            at = stop + 1;
+        }
+    } else {
+        struct rw_sink sink = {.fields = &fields, .split = true};
+        rw_sink_put(rw, &sink, text, false);
+    }
+    rw_finish_fields(rw, &fields, 0);
+    value->array = true;
+    value->items = fields.items;
+    value->count = fields.count;
+    rw_var_set(rw, rw_var_at(rw, name, strlen(name)), value);
+}
+
+static void trim(struct rw *rw, struct rw_text *text)
+{
+    const char *string = rw_text_string(rw, text);
+    uint32_t from = 0, to = text->length;
+    struct rw_text out;
+
+    while (from < to && strchr(" \t\n", string[from]))
+        from++;
+    while (to > from && strchr(" \t\n", string[to - 1]))
+        to--;
+    rw_text_slice(rw, text, from, to, &out);
+    *text = out;
+}
+
+static void builtin_read(struct rw *rw, const struct rw_cmd *cmd, const struct rw_text *input)
+{
+    bool array = false, whole = false;
+    size_t i = 1;
+
+    for (; i < cmd->fields.count && cmd->fields.items[i].string[0] == '-'; i++) {
+        const char *option = cmd->fields.items[i].string;
+        if (strchr(option, 'a'))
+            array = true;
+        if (strchr(option, 'd')) {
+            whole = true;
+            i++;
+        } else if (strpbrk(option, "nNptui") && !strchr(option, 'a')) {
+            i++;
+        }
+    }
+    if (!input) {
+        for (; i < cmd->fields.count; i++)
+            rw_var_set_unknown(rw, cmd->fields.items[i].string);
+        return;
+    }
+    struct rw_text text = *input;
+    if (!whole) {
+        const char *string = rw_text_string(rw, input);
+        rw_text_slice(rw, input, 0, (uint32_t)strcspn(string, "\n"), &text);
+    }
+    trim(rw, &text);
+    if (array && i < cmd->fields.count) {
+        set_array(rw, cmd->fields.items[i].string, &text, false);
+        return;
+    }
+    for (; i < cmd->fields.count; i++) {
+        const char *string = rw_text_string(rw, &text);
+        uint32_t stop = (uint32_t)strcspn(string, " \t\n");
+        struct rw_text first = text, rest = {0};
+        if (i + 1 < cmd->fields.count) {
+            rw_text_slice(rw, &text, 0, stop, &first);
+            rw_text_slice(rw, &text, stop, text.length, &rest);
+            trim(rw, &rest);
+        }
+        rw_var_set_text(rw, cmd->fields.items[i].string, &first);
+        text = rest;
+    }
+}
+
+static void builtin_set(struct rw *rw, const struct rw_cmd *cmd)
+{
+    size_t i = 1;
+
+    while (i < cmd->fields.count && cmd->fields.items[i].string[0] == '-' &&
+           strcmp(cmd->fields.items[i].string, "--") != 0)
+        i += strcmp(cmd->fields.items[i].string, "-o") == 0 ? 2 : 1;
+    if (i >= cmd->fields.count)
+        return;
+    if (strcmp(cmd->fields.items[i].string, "--") == 0)
+        i++;
+    else if (cmd->fields.items[i].string[0] == '+')
+        return;
+    bool wild = false;
+    for (size_t f = i; f < cmd->fields.count; f++)
+        wild |= cmd->fields.items[f].text.wild;
+    rw->positional.items = cmd->fields.items + i;
+    rw->positional.count = cmd->fields.count - i;
+    rw->positional.capacity = 0;
+    rw->positional_known = !wild;
+}
+
+static void builtin_shift(struct rw *rw, const struct rw_cmd *cmd)
+{
+    size_t n = cmd->fields.count > 1 ? (size_t)strtoul(cmd->fields.items[1].string, NULL, 10) : 1;
+
+    if (!rw->positional_known)
+        return;
+    if (n > rw->positional.count)
+        n = rw->positional.count;
+    rw->positional.items += n;
+    rw->positional.count -= n;
+    rw->positional.capacity = 0;
+}
+
+static void builtin_source(struct rw *rw, const struct rw_cmd *cmd)
+{
+    struct rw_fields saved = rw->positional;
+    bool known = rw->positional_known;
+
+    if (cmd->fields.count < 2)
+        return;
+    struct rw_buf *buf = rw_text_known(&cmd->fields.items[1].text)
+                             ? rw_file_buf(rw, cmd->fields.items[1].string, cmd->key)
+                             : NULL;
+    if (!buf) {
+        rw->opaque_env = true;
+        return;
+    }
+    if (cmd->fields.count > 2) {
+        rw->positional.items = cmd->fields.items + 2;
+        rw->positional.count = cmd->fields.count - 2;
+        rw->positional.capacity = 0;
+        rw->positional_known = true;
+    }
+    rw_walk_buf(rw, buf);
+    if (cmd->fields.count > 2) {
+        rw->positional = saved;
+        rw->positional_known = known;
+    }
+}
+
+static void builtin_printf(struct rw *rw, const struct rw_cmd *cmd)
+{
+    if (cmd->fields.count < 4 || strcmp(cmd->fields.items[1].string, "-v") != 0)
+        return;
+    struct rw_fields rest = {.items = cmd->fields.items + 2, .count = cmd->fields.count - 2};
+    struct rw_field name = rest.items[0];
+    struct rw_text text;
+    rest.items[0].string = "printf";
+    bool known = rw_output(rw, &rest, NULL, &text);
+    rest.items[0] = name;
+    if (known)
+        rw_var_set_text(rw, name.string, &text);
+    else
+        rw_var_set_unknown(rw, name.string);
+}
+
+static void builtin_mapfile(struct rw *rw, const struct rw_cmd *cmd, const struct rw_text *input)
+{
+    const char *name = cmd->fields.items[cmd->fields.count - 1].string;
+
+    if (cmd->fields.count < 2 || *name == '-')
+        return;
+    if (input)
+        set_array(rw, name, input, true);
+    else
+        rw_var_set_unknown(rw, name);
+}
+
+bool rw_builtin(struct rw *rw, struct rw_cmd *cmd, const struct rw_text *input)
+{
+    static const char *const silent[] = {":",     "true",  "false",  "echo",     "cd",    "trap",
+                                         "wait",  "exit",  "return", "umask",    "break", "let",
+                                         "pushd", "popd",  "shopt",  "ulimit",   "hash",  "test",
+                                         "[",     "alias", "logger", "continue", NULL};
+    const char *name = cmd->fields.items[0].string;
+
+    for (size_t i = 0; silent[i]; i++)
+        if (strcmp(silent[i], name) == 0)
+            return true;
+    if (strcmp(name, "read") == 0) {
+        builtin_read(rw, cmd, input);
+    } else if (strcmp(name, "set") == 0) {
+        builtin_set(rw, cmd);
+    } else if (strcmp(name, "shift") == 0) {
+        builtin_shift(rw, cmd);
+    } else if (strcmp(name, "source") == 0 || strcmp(name, ".") == 0) {
+        builtin_source(rw, cmd);
+    } else if (strcmp(name, "printf") == 0) {
+        builtin_printf(rw, cmd);
+    } else if (strcmp(name, "mapfile") == 0 || strcmp(name, "readarray") == 0) {
+        builtin_mapfile(rw, cmd, input);
+    } else if (strcmp(name, "getopts") == 0) {
+        if (cmd->fields.count > 2)
+            rw_var_set_unknown(rw, cmd->fields.items[2].string);
+        rw_var_set_unknown(rw, "OPTARG");
+    } else if (strcmp(name, "eval") == 0) {
+        struct rw_text text;
+        rw_join(rw, &cmd->fields, 1, cmd->fields.count, &text);
+        rw_walk_buf(rw, rw_text_buf(rw, &text, cmd->key));
+    } else {
+        return false;
+    }
+    return true;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The syntax tree of a buffer, as a compact list of the nodes that a walk needs. Words are leaves
+ * here: expand.c reads them byte by byte. */
+#include "policies/rewrite/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <tree_sitter/api.h>
+
+const TSLanguage *tree_sitter_bash(void);
+
+static const struct {
+    const char *name;
+    enum rw_node_type type;
+    bool inside; /* its children are wanted */
+} kinds[] = {
+    {"program", RW_N_PROGRAM, true},
+    {"comment", RW_N_COMMENT, false},
+    {"command", RW_N_COMMAND, true},
+    {"command_name", RW_N_COMMAND_NAME, false},
+    {"variable_assignment", RW_N_ASSIGNMENT, true},
+    {"variable_assignments", RW_N_ASSIGNMENTS, true},
+    {"declaration_command", RW_N_DECLARATION, true},
+    {"unset_command", RW_N_UNSET, true},
+    {"redirected_statement", RW_N_REDIRECTED, true},
+    {"file_redirect", RW_N_FILE_REDIRECT, true},
+    {"herestring_redirect", RW_N_HERESTRING, true},
+    {"list", RW_N_LIST, true},
+    {"pipeline", RW_N_PIPELINE, true},
+    {"negated_command", RW_N_NEGATED, true},
+    {"if_statement", RW_N_IF, true},
+    {"elif_clause", RW_N_ELIF, true},
+    {"else_clause", RW_N_ELSE, true},
+    {"case_statement", RW_N_CASE, true},
+    {"case_item", RW_N_CASE_ITEM, true},
+    {"for_statement", RW_N_FOR, true},
+    {"c_style_for_statement", RW_N_CFOR, true},
+    {"while_statement", RW_N_WHILE, true},
+    {"do_group", RW_N_DO, true},
+    {"function_definition", RW_N_FUNCTION, true},
+    {"compound_statement", RW_N_COMPOUND, true},
+    {"subshell", RW_N_SUBSHELL, true},
+    {"test_command", RW_N_TEST, false},
+    {"array", RW_N_ARRAY, true},
+    {"variable_name", RW_N_VARIABLE_NAME, false},
+    {"subscript", RW_N_SUBSCRIPT, false},
+    {"ERROR", RW_N_ERROR, true},
+};
+#define KIND_COUNT (sizeof(kinds) / sizeof(kinds[0]))
+
+/* Nodes that words come and go without: their numbers name a place across an edit. */
+static bool counted(enum rw_node_type type)
+{
+    return type >= RW_N_PROGRAM && type != RW_N_COMMENT && type != RW_N_COMMAND_NAME &&
+           type != RW_N_VARIABLE_NAME && type != RW_N_SUBSCRIPT;
+}
+
+static size_t kind_of(TSNode node)
+{
+    const char *name = ts_node_type(node);
+
+    for (size_t i = 0; i < KIND_COUNT; i++)
+        if (strcmp(kinds[i].name, name) == 0)
+            return i;
+    return KIND_COUNT;
+}
+
+static uint32_t add_node(struct rw *rw, struct rw_buf *buf, TSNode ts, size_t kind)
+{
+    buf->nodes =
+        rw_more(&rw->arena, buf->nodes, buf->node_count, &buf->node_capacity, sizeof(*buf->nodes));
+    struct rw_node *node = &buf->nodes[buf->node_count];
+    memset(node, 0, sizeof(*node));
+    node->type = kind < KIND_COUNT      ? kinds[kind].type
+                 : ts_node_is_named(ts) ? RW_N_OTHER
+                                        : RW_N_TOKEN;
+    node->start = ts_node_start_byte(ts);
+    node->end = ts_node_end_byte(ts);
+    node->missing = ts_node_is_missing(ts);
+    return (uint32_t)buf->node_count++;
+}
+
+static void copy_tree(struct rw *rw, struct rw_buf *buf, TSTree *tree)
+{
+    TSTreeCursor cursor = ts_tree_cursor_new(ts_tree_root_node(tree));
+    uint32_t order = 0;
+    uint32_t parents[512];
+    uint32_t last[512] = {0};
+    size_t depth = 0;
+    /* The arena may unwind past this function: the cursor is small and freed on every other way;
+     * the tree is freed by the caller's guard. */
+    buf->nodes = rw_alloc(&rw->arena, 64 * sizeof(*buf->nodes));
+    buf->node_capacity = 64;
+    buf->node_count = 1;
+    for (bool done = false; !done;) {
+        TSNode ts = ts_tree_cursor_current_node(&cursor);
+        size_t kind = kind_of(ts);
+        uint32_t index = add_node(rw, buf, ts, kind);
+        struct rw_node *node = &buf->nodes[index];
+        node->order = counted(node->type) ? ++order : order;
+        if ((node->type == RW_N_ERROR || node->missing) && node->start < buf->error_at)
+            buf->error_at = node->start;
+        if (depth) {
+            if (last[depth])
+                buf->nodes[last[depth]].next = index;
+            else
+                buf->nodes[parents[depth]].first = index;
+            last[depth] = index;
+        }
+        bool inside = kind < KIND_COUNT && kinds[kind].inside && depth + 1 < 512;
+        if (inside && ts_tree_cursor_goto_first_child(&cursor)) {
+            depth++;
+            parents[depth] = index;
+            last[depth] = 0;
+            continue;
+        }
+        while (!ts_tree_cursor_goto_next_sibling(&cursor)) {
+            if (!depth || !ts_tree_cursor_goto_parent(&cursor)) {
+                done = true;
+                break;
+            }
+            depth--;
+        }
+        if (!depth)
+            done = true;
+    }
+    ts_tree_cursor_delete(&cursor);
+}
+
+void rw_parse(struct rw *rw, struct rw_buf *buf)
+{
+    jmp_buf *outer = rw->arena.bail;
+    jmp_buf here;
+    char *masked = rw_strndup(&rw->arena, buf->bytes, buf->length);
+
+    if (buf->nodes)
+        return;
+    rw_find_heredocs(rw, buf, masked);
+    TSParser *parser = ts_parser_new();
+    TSTree *tree = NULL;
+    if (parser && ts_parser_set_language(parser, tree_sitter_bash()))
+        tree = ts_parser_parse_string(parser, NULL, masked, buf->length);
+    buf->error_at = RW_NO_ERROR;
+    if (!tree) {
+        ts_parser_delete(parser);
+        longjmp(*outer, 1);
+    }
+    if (setjmp(here) == 0) {
+        rw->arena.bail = &here;
+        copy_tree(rw, buf, tree);
+        rw->arena.bail = outer;
+    } else {
+        ts_tree_delete(tree);
+        ts_parser_delete(parser);
+        rw->arena.bail = outer;
+        longjmp(*outer, 1);
+    }
+    ts_tree_delete(tree);
+    ts_parser_delete(parser);
+}
+
+struct rw_buf *rw_buf_new(struct rw *rw, const char *bytes, size_t length, const char *name,
+                          uint64_t key)
+{
+    struct rw_buf *buf = rw_alloc(&rw->arena, sizeof(*buf));
+
+    buf->bytes = bytes;
+    buf->length = (uint32_t)length;
+    buf->name = name;
+    buf->key = key;
+    buf->error_at = RW_NO_ERROR;
+    return buf;
+}
+
+uint32_t rw_line_of(const struct rw_buf *buf, uint32_t at)
+{
+    uint32_t line = 1;
+
+    for (uint32_t i = 0; i < at && i < buf->length; i++)
+        if (buf->bytes[i] == '\n')
+            line++;
+    return line;
+}
+
+bool rw_error_matters(const struct rw_buf *buf)
+{
+    return buf->error_at != RW_NO_ERROR;
+}

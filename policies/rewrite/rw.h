@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Inside of rewrite. A script is *run on paper*: walk.c goes through its syntax tree the way bash
+ * would, and every byte of every word that a command is finally given remembers where it came
+ * from. A branch whose condition is not known is a decision; a *world* is one choice for every
+ * decision, and the script is walked once per world that matters. So values are always concrete,
+ * and the same walk that finds where a value stands also proves that an edit did what it should.
+ *
+ *   arena    memory that is freed at once; running out of it unwinds to the entry point
+ *   buffer   bytes of bash: the script, a side file, or text that the script hands to a shell
+ *   fragment a run of bytes of a value with its origin; text: a list of fragments
+ *   via      the chain of expansions (outermost first) through which a fragment came
+ *   field    one word of an argument vector, after expansion and splitting */
+#ifndef POLICIES_REWRITE_RW_H
+#define POLICIES_REWRITE_RW_H
+
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "oomretry/rewrite.h"
+
+/* ---- arena.c */
+struct rw_arena {
+    struct rw_chunk *chunks;
+    size_t used_bytes;
+    size_t limit_bytes;
+    jmp_buf *bail; /* where running out goes */
+};
+void *rw_alloc(struct rw_arena *arena, size_t size); /* zeroed; never NULL: unwinds instead */
+void *rw_more(struct rw_arena *arena, void *old, size_t count, size_t *capacity, size_t size);
+char *rw_strndup(struct rw_arena *arena, const char *text, size_t length);
+char *rw_printf(struct rw_arena *arena, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void rw_arena_free(struct rw_arena *arena);
+
+/* ---- text.c */
+enum rw_quote {
+    RW_BARE,    /* unquoted shell */
+    RW_DQ,      /* in double quotes */
+    RW_SQ,      /* in single quotes */
+    RW_ANSI,    /* in $'…' */
+    RW_HEREDOC, /* heredoc whose delimiter is not quoted */
+    RW_RAW,     /* heredoc whose delimiter is quoted */
+};
+
+enum rw_kind {
+    RW_LITERAL, /* the bytes stand in the buffer at [start, end) */
+    RW_DERIVED, /* computed by the expansion at [start, end) */
+    RW_UNKNOWN, /* what the expansion at [start, end) gives is not known */
+};
+
+struct rw_buf;
+
+/* One expansion (or, `name` NULL, one word) that a fragment came through. */
+struct rw_via {
+    const struct rw_via *next; /* inwards */
+    const struct rw_buf *buf;
+    uint32_t start, end;
+    enum rw_quote quote;
+    const char *name;
+    uint32_t instance; /* the same for all fragments of one evaluation of the expansion */
+    uint32_t total;    /* bytes that the whole expansion gave */
+    bool fixed;        /* never look further in: loop variables, defaults that may not be taken */
+};
+
+struct rw_frag {
+    const char *bytes;
+    uint32_t length;
+    enum rw_kind kind;
+    enum rw_quote quote;
+    const struct rw_buf *buf;
+    uint32_t start, end;
+    const struct rw_via *via;
+};
+
+struct rw_text {
+    struct rw_frag *frags;
+    size_t count, capacity;
+    uint32_t length;
+    bool wild; /* may be any number of words, among them flags */
+};
+
+struct rw_field {
+    struct rw_text text;
+    const char *string; /* the bytes, NUL-terminated; unknown parts as "$NAME" */
+};
+
+struct rw_fields {
+    struct rw_field *items;
+    size_t count, capacity;
+};
+
+struct rw;
+void rw_text_push(struct rw *rw, struct rw_text *text, const struct rw_frag *frag);
+void rw_text_append(struct rw *rw, struct rw_text *text, const struct rw_text *more);
+void rw_text_slice(struct rw *rw, const struct rw_text *text, uint32_t from, uint32_t to,
+                   struct rw_text *out);
+const char *rw_text_string(struct rw *rw, const struct rw_text *text);
+bool rw_text_known(const struct rw_text *text); /* no unknown fragment */
+/* Pushes an expansion onto every fragment's chain. */
+void rw_text_through(struct rw *rw, struct rw_text *text, const struct rw_via *via);
+
+/* ---- heredoc.c */
+struct rw_heredoc {
+    uint32_t operator_at; /* of "<<" */
+    uint32_t body_start, body_end;
+    bool quoted, strip_tabs;
+};
+
+/* ---- parse.c */
+enum rw_node_type {
+    RW_N_OTHER,
+    RW_N_TOKEN, /* anonymous: keywords and operators */
+    RW_N_PROGRAM,
+    RW_N_COMMENT,
+    RW_N_COMMAND,
+    RW_N_COMMAND_NAME,
+    RW_N_ASSIGNMENT,
+    RW_N_ASSIGNMENTS,
+    RW_N_DECLARATION,
+    RW_N_UNSET,
+    RW_N_REDIRECTED,
+    RW_N_FILE_REDIRECT,
+    RW_N_HERESTRING,
+    RW_N_LIST,
+    RW_N_PIPELINE,
+    RW_N_NEGATED,
+    RW_N_IF,
+    RW_N_ELIF,
+    RW_N_ELSE,
+    RW_N_CASE,
+    RW_N_CASE_ITEM,
+    RW_N_FOR,
+    RW_N_CFOR,
+    RW_N_WHILE,
+    RW_N_DO,
+    RW_N_FUNCTION,
+    RW_N_COMPOUND,
+    RW_N_SUBSHELL,
+    RW_N_TEST,
+    RW_N_ARRAY,
+    RW_N_VARIABLE_NAME,
+    RW_N_SUBSCRIPT,
+    RW_N_ERROR,
+};
+
+struct rw_node {
+    enum rw_node_type type;
+    uint32_t start, end;
+    uint32_t first; /* index of the first child; children are linked by `next`; 0: none */
+    uint32_t next;
+    uint32_t order; /* its number in the buffer: stays the same when words change */
+    bool missing;
+};
+
+struct rw_buf {
+    const char *bytes;
+    uint32_t length;
+    const char *name;           /* "script", a side file's path, or NULL for text */
+    bool editable;              /* the script itself */
+    uint64_t key;               /* the same in every world and after an edit */
+    const struct rw_text *text; /* what the bytes came from; NULL for files */
+    struct rw_node *nodes;      /* [0] unused, [1] the root; NULL until parsed */
+    size_t node_count, node_capacity;
+    struct rw_heredoc *heredocs;
+    size_t heredoc_count, heredoc_capacity;
+    uint32_t error_at; /* offset of the first syntax error; UINT32_MAX none */
+    struct rw_buf *next;
+};
+
+#define RW_NO_ERROR UINT32_MAX
+
+struct rw_buf *rw_buf_new(struct rw *rw, const char *bytes, size_t length, const char *name,
+                          uint64_t key);
+void rw_parse(struct rw *rw, struct rw_buf *buf);
+const struct rw_heredoc *rw_heredoc_at(const struct rw_buf *buf, uint32_t at);
+void rw_find_heredocs(struct rw *rw, struct rw_buf *buf, char *masked);
+uint32_t rw_line_of(const struct rw_buf *buf, uint32_t at); /* from 1 */
+
+/* Ends of quoted things, for scanners: index after the closing delimiter, or `end`. */
+uint32_t rw_skip_single(const char *bytes, uint32_t at, uint32_t end);
+uint32_t rw_skip_double(const char *bytes, uint32_t at, uint32_t end);
+uint32_t rw_skip_paren(const char *bytes, uint32_t at, uint32_t end);
+uint32_t rw_skip_brace(const char *bytes, uint32_t at, uint32_t end);
+
+/* ---- vars.c */
+struct rw_value {
+    bool array, unset;
+    bool unknown;           /* set somewhere, to what is not known */
+    struct rw_field *items; /* scalars: one */
+    size_t count;
+};
+
+struct rw_var {
+    const char *name;
+    const struct rw_value *value; /* NULL: never set here: the environment's */
+    bool loop;
+    bool exported;
+    struct rw_var *next;
+};
+
+#define RW_VAR_BUCKETS 256
+
+struct rw_trail {
+    struct rw_var *var;
+    const struct rw_value *old;
+    bool old_loop, old_exported;
+};
+
+struct rw_var *rw_var_at(struct rw *rw, const char *name, size_t length);
+void rw_var_set(struct rw *rw, struct rw_var *var, const struct rw_value *value);
+void rw_var_set_text(struct rw *rw, const char *name, const struct rw_text *text);
+void rw_var_set_unknown(struct rw *rw, const char *name);
+size_t rw_trail_mark(const struct rw *rw);
+void rw_trail_undo(struct rw *rw, size_t mark);
+/* What the environment holds, or NULL. */
+const char *rw_env_get(const struct rw *rw, const char *name);
+
+/* ---- expand.c */
+/* Where expansion puts what it gives: fields, or with `split` false one field. */
+struct rw_sink {
+    struct rw_fields *fields;
+    struct rw_field *open; /* the field being built; NULL between fields */
+    bool split;
+};
+
+struct rw_field *rw_fields_add(struct rw *rw, struct rw_fields *fields);
+struct rw_text *rw_sink_text(struct rw *rw, struct rw_sink *sink); /* opens a field */
+void rw_sink_frag(struct rw *rw, struct rw_sink *sink, const struct rw_frag *frag);
+/* `quoted` text stays together; other text is split at blanks when the sink splits. */
+void rw_sink_put(struct rw *rw, struct rw_sink *sink, const struct rw_text *text, bool quoted);
+void rw_sink_break(struct rw_sink *sink);
+void rw_finish_fields(struct rw *rw, struct rw_fields *fields, size_t from);
+
+/* Evaluates the word at [start, end) of buf to fields. `split` false: one field, no splitting
+ * (the right side of an assignment). */
+void rw_expand_word(struct rw *rw, const struct rw_buf *buf, uint32_t start, uint32_t end,
+                    bool split, struct rw_fields *out);
+/* The bytes [start, end) in a quoting context, into a sink or a text. */
+void rw_expand_region(struct rw *rw, const struct rw_buf *buf, uint32_t start, uint32_t end,
+                      enum rw_quote quote, struct rw_sink *sink);
+void rw_expand_text(struct rw *rw, const struct rw_buf *buf, uint32_t start, uint32_t end,
+                    enum rw_quote quote, struct rw_text *out);
+void rw_expand_heredoc(struct rw *rw, const struct rw_buf *buf, const struct rw_heredoc *doc,
+                       struct rw_text *out);
+
+/* ---- param.c */
+/* The expansion at `at` ("$…"); returns the index behind it. */
+struct rw_site {
+    const struct rw_buf *buf;
+    uint32_t start, end;
+    enum rw_quote quote;
+};
+uint32_t rw_expand_dollar(struct rw *rw, const struct rw_buf *buf, uint32_t at, uint32_t end,
+                          enum rw_quote quote, struct rw_sink *sink);
+void rw_sink_unknown(struct rw *rw, struct rw_sink *sink, const struct rw_site *site, bool many);
+void rw_sink_derived(struct rw *rw, struct rw_sink *sink, const struct rw_site *site,
+                     const char *text, size_t length);
+
+/* ---- subst.c */
+void rw_expand_command(struct rw *rw, const struct rw_site *site, uint32_t start, uint32_t end,
+                       struct rw_sink *sink);
+
+/* ---- arith.c */
+bool rw_arithmetic(struct rw *rw, const char *expr, size_t length, int64_t *out);
+
+/* ---- walk.c */
+struct rw_function {
+    const char *name;
+    const struct rw_buf *buf;
+    uint32_t node; /* the body */
+    bool called;
+    struct rw_function *next;
+};
+
+/* A file that the script writes from a heredoc. */
+struct rw_written {
+    const char *path;
+    const struct rw_text *text;
+    struct rw_written *next;
+};
+
+/* One program that the script starts. */
+struct rw_cmd {
+    const struct rw_buf *buf;
+    uint32_t start, end; /* the command's words in buf: end of the last one */
+    uint64_t key;
+    struct rw_fields fields;
+    size_t launch;       /* index of the field with which the program's own command begins */
+    size_t arg0;         /* index of the program's first argument */
+    const char *program; /* module, script path or "trl sft"; NULL: not a program of interest */
+    const char *file;    /* called script file that is out of sight */
+    bool python;
+    bool ray; /* behind `ray job submit` */
+    bool training;
+    const struct rw_env *env; /* what the command itself sets: NAME=V, env NAME=V, --export= */
+    const struct rw_env *outer_env; /* the same of the commands around it */
+    bool calls;                     /* `file` was read, and commands in it are listed before */
+    struct rw_text *asked;          /* rw->env_names: what each is for this command; NULL unset */
+    bool *asked_set;
+};
+
+struct rw_env {
+    const char *name;
+    struct rw_text value;
+    const struct rw_env *next;
+};
+
+struct rw_decision {
+    uint64_t key;
+    const char *name; /* of a variable of the environment */
+    int choices;
+    const char **assigned; /* names that its branches assign */
+    size_t assigned_count, assigned_capacity;
+    bool commands; /* a branch starts something */
+    bool relevant;
+};
+
+struct rw {
+    struct rw_arena arena;
+    const struct oom_script_source *source;
+    struct rw_buf *root;
+    struct rw_buf *bufs; /* side files and texts, parsed once */
+    struct rw_var *vars[RW_VAR_BUCKETS];
+    struct rw_trail *trail;
+    size_t trail_count, trail_capacity;
+    struct rw_function *functions;
+    struct rw_written *written;
+    struct rw_fields positional;
+    bool positional_known;
+    uint32_t instances;
+    int depth;
+    uint64_t steps, step_limit;
+
+    struct rw_decision *decisions;
+    size_t decision_count, decision_capacity;
+    const char *const *env_names; /* environment variables that are asked for */
+    size_t env_count;
+    bool opaque_env; /* a file that cannot be read was sourced: anything may be set */
+    int child;       /* depth of shells started by the script */
+    bool last;       /* the default choice: the first or the last one */
+    size_t flip;     /* the decision that differs, SIZE_MAX none */
+    int flip_choice;
+
+    struct rw_cmd *cmds; /* of the world walked last */
+    size_t cmd_count, cmd_capacity;
+    const char **logs;
+    size_t log_count, log_capacity;
+    jmp_buf bail;
+};
+
+struct rw_world {
+    struct rw_cmd *cmds;
+    size_t count;
+    bool last;
+    size_t flip;
+    int flip_choice;
+};
+
+void rw_walk(struct rw *rw); /* the whole script, in the world set in rw */
+void rw_walk_buf(struct rw *rw, struct rw_buf *buf);
+void rw_walk_function(struct rw *rw, struct rw_function *function, const struct rw_fields *args,
+                      size_t first);
+struct rw_function *rw_function_find(struct rw *rw, const char *name);
+int rw_choose(struct rw *rw, uint64_t key, const char *name, int choices);
+uint64_t rw_hash(uint64_t seed, uint64_t value);
+uint64_t rw_hash_string(const char *text, size_t length);
+/* A command's words after expansion: builtins, functions, launchers, programs. */
+void rw_run(struct rw *rw, struct rw_cmd *cmd, const struct rw_text *input);
+bool rw_builtin(struct rw *rw, struct rw_cmd *cmd, const struct rw_text *input);
+struct rw_buf *rw_text_buf(struct rw *rw, const struct rw_text *text, uint64_t key);
+struct rw_buf *rw_file_buf(struct rw *rw, const char *path, uint64_t key);
+/* Joins fields [from, to) with blanks. */
+void rw_join(struct rw *rw, const struct rw_fields *fields, size_t from, size_t to,
+             struct rw_text *out);
+
+/* What a command puts out, where that is known (echo, printf, cat of its input). */
+bool rw_output(struct rw *rw, const struct rw_fields *fields, const struct rw_text *input,
+               struct rw_text *out);
+
+/* The same for a buffer that is one such command. */
+bool rw_output_of_buf(struct rw *rw, struct rw_buf *buf, struct rw_text *out);
+
+/* Longer scripts and side files are not read. */
+#define RW_MAX_SCRIPT_BYTES (4U << 20)
+
+/* Bytes that need no quoting in a shell word. */
+#define RW_PLAIN "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%^"
+
+/* ---- launch.c */
+/* Finds the program behind launchers, from field `from`; runs nested shells. */
+void rw_record(struct rw *rw, const struct rw_cmd *cmd);
+void rw_launch(struct rw *rw, struct rw_cmd *cmd, size_t from, const struct rw_text *input);
+
+#endif
