@@ -168,15 +168,26 @@ static void builtin_set(struct rw *rw, const struct rw_cmd *cmd)
 {
     size_t i = 1;
 
-    while (i < cmd->fields.count && cmd->fields.items[i].string[0] == '-' &&
-           strcmp(cmd->fields.items[i].string, "--") != 0)
-        i += strcmp(cmd->fields.items[i].string, "-o") == 0 ? 2 : 1;
+    for (; i < cmd->fields.count && strchr("-+", cmd->fields.items[i].string[0]) &&
+           strcmp(cmd->fields.items[i].string, "--") != 0;
+         i++) {
+        const char *option = cmd->fields.items[i].string;
+        size_t n = strlen(option);
+        bool on = option[0] == '-';
+        if (strchr(option, 'e'))
+            rw->errexit = on;
+        if (n && option[n - 1] == 'o' && i + 1 < cmd->fields.count) {
+            i++;
+            if (strcmp(cmd->fields.items[i].string, "pipefail") == 0)
+                rw->pipefail = on;
+            if (strcmp(cmd->fields.items[i].string, "errexit") == 0)
+                rw->errexit = on;
+        }
+    }
     if (i >= cmd->fields.count)
         return;
     if (strcmp(cmd->fields.items[i].string, "--") == 0)
         i++;
-    else if (cmd->fields.items[i].string[0] == '+')
-        return;
     bool wild = false;
     for (size_t f = i; f < cmd->fields.count; f++)
         wild |= cmd->fields.items[f].text.wild;
@@ -256,10 +267,10 @@ static void builtin_mapfile(struct rw *rw, const struct rw_cmd *cmd, const struc
 
 bool rw_builtin(struct rw *rw, struct rw_cmd *cmd, const struct rw_text *input)
 {
-    static const char *const silent[] = {":",     "true",  "false",  "echo",     "cd",    "trap",
-                                         "wait",  "exit",  "return", "umask",    "break", "let",
-                                         "pushd", "popd",  "shopt",  "ulimit",   "hash",  "test",
-                                         "[",     "alias", "logger", "continue", NULL};
+    static const char *const silent[] = {":",     "true",   "false",    "echo",  "cd",   "trap",
+                                         "exit",  "return", "umask",    "break", "let",  "pushd",
+                                         "popd",  "shopt",  "ulimit",   "hash",  "test", "[",
+                                         "alias", "logger", "continue", NULL};
     const char *name = cmd->fields.items[0].string;
 
     for (size_t i = 0; silent[i]; i++)
@@ -277,6 +288,9 @@ bool rw_builtin(struct rw *rw, struct rw_cmd *cmd, const struct rw_text *input)
         builtin_printf(rw, cmd);
     } else if (strcmp(name, "mapfile") == 0 || strcmp(name, "readarray") == 0) {
         builtin_mapfile(rw, cmd, input);
+    } else if (strcmp(name, "wait") == 0) {
+        for (size_t c = 0; cmd->fields.count > 1 && c < rw->cmd_count; c++)
+            rw->cmds[c].background = false;
     } else if (strcmp(name, "getopts") == 0) {
         if (cmd->fields.count > 2)
             rw_var_set_unknown(rw, cmd->fields.items[2].string);

@@ -286,7 +286,11 @@ static void nested_text(struct walk *w, const struct rw_text *text, size_t first
         rw->positional.count = w->cmd->fields.count - first_arg;
     }
     rw->positional_known = true;
+    bool pipefail = rw->pipefail, errexit = rw->errexit;
+    rw->pipefail = rw->errexit = false;
     rw_walk_buf(rw, rw_text_buf(rw, text, w->cmd->key));
+    rw->pipefail = pipefail;
+    rw->errexit = errexit;
     rw->positional = saved;
     rw->positional_known = known;
     rw_trail_undo(rw, mark);
@@ -672,6 +676,9 @@ void rw_record(struct rw *rw, const struct rw_cmd *cmd)
     rw->cmds = rw_more(&rw->arena, rw->cmds, rw->cmd_count, &rw->cmd_capacity, sizeof(*rw->cmds));
     struct rw_cmd *kept = &rw->cmds[rw->cmd_count++];
     *kept = *cmd;
+    kept->piped = rw->piped > 0;
+    kept->background = rw->background > 0;
+    kept->root_at = rw->root_at;
     if (!rw->env_count)
         return;
     kept->asked = rw_alloc(&rw->arena, rw->env_count * sizeof(*kept->asked));

@@ -259,6 +259,8 @@ static void command(struct rw *rw, struct rw_buf *buf, const struct rw_node *nod
     bool named = false;
 
     cmd.key = rw_hash(buf->key, node->order);
+    if (buf == rw->root)
+        rw->root_at = node->start;
     for (uint32_t i = node->first; i; i = buf->nodes[i].next) {
         const struct rw_node *child = &buf->nodes[i];
         if (child->type == RW_N_COMMENT || child->type == RW_N_FILE_REDIRECT)
@@ -476,8 +478,11 @@ static void pipeline(struct rw *rw, struct rw_buf *buf, const struct rw_node *no
         struct rw_text out;
         const struct rw_text *in = carries ? &carry : input;
         bool known = output_of(rw, buf, i, in, &out);
+        bool hides = !rw->pipefail && buf->nodes[i].next != 0;
         size_t here = rw->cmd_count;
+        rw->piped += hides;
         walk(rw, buf, i, in);
+        rw->piped -= hides;
         for (size_t c = here; c < rw->cmd_count; c++) {
             const struct rw_fields *fields = &rw->cmds[c].fields;
             if (strcmp(fields->items[0].string, "tee") != 0 || !program)
@@ -688,8 +693,13 @@ void rw_walk_function(struct rw *rw, struct rw_function *function, const struct 
 static void children(struct rw *rw, struct rw_buf *buf, const struct rw_node *node,
                      const struct rw_text *input)
 {
-    for (uint32_t i = node->first; i; i = buf->nodes[i].next)
+    for (uint32_t i = node->first; i; i = buf->nodes[i].next) {
+        uint32_t next = buf->nodes[i].next;
+        bool hides = next && is_token(buf, &buf->nodes[next], "&");
+        rw->background += hides;
         walk(rw, buf, i, input);
+        rw->background -= hides;
+    }
 }
 
 static void walk(struct rw *rw, struct rw_buf *buf, uint32_t index, const struct rw_text *input)
@@ -778,8 +788,8 @@ void rw_walk(struct rw *rw)
     rw->written = NULL;
     rw->cmds = NULL;
     rw->cmd_count = rw->cmd_capacity = 0;
-    rw->depth = 0;
-    rw->opaque_env = false;
+    rw->depth = rw->piped = rw->background = 0;
+    rw->opaque_env = rw->pipefail = rw->errexit = false;
     memset(&rw->positional, 0, sizeof(rw->positional));
     rw->positional_known = rw->source->args != NULL;
     for (const char *const *a = rw->source->args; a && *a; a++) {
