@@ -288,6 +288,33 @@ void events_finished(struct oom_classifier *classifier, struct stream *stream, i
             events_discount(classifier, i, why);
 }
 
+void events_settle(struct oom_classifier *classifier, struct event *settling)
+{
+    for (size_t i = classifier->pending_count; i-- > 0;) {
+        struct event *event = classifier->pending[i];
+        if (event->stream != settling->stream || !event->hinted)
+            continue;
+        if (event->phase_strength > settling->phase_strength) {
+            settling->phase = event->phase;
+            settling->phase_strength = event->phase_strength;
+        }
+        events_discount(classifier, i, "caught and tried again with less, until nothing was left");
+    }
+}
+
+/* Ray prints the name of an exception far above its message. */
+#define NAME_LINES 200
+
+void events_void_names(struct oom_classifier *classifier, int stream, int64_t line)
+{
+    for (size_t i = classifier->pending_count; i-- > 0;) {
+        const struct event *event = classifier->pending[i];
+        if (event->stream == stream && event->sig->kind == SIG_WRAPPER &&
+            line - event->line <= NAME_LINES)
+            events_discount(classifier, i, "the error that it names is none of memory");
+    }
+}
+
 /* A new attempt shows signs of life: what happened before its start is history. */
 void events_alive(struct oom_classifier *classifier, struct stream *stream)
 {

@@ -111,14 +111,20 @@ bool frame_parse(const struct oom_signatures *set, const char *text, size_t leng
 struct phase_guess traceback_phase(const struct oom_signatures *set,
                                    const struct traceback *traceback)
 {
-    struct phase_guess best = {OOM_PHASE_UNKNOWN, STRENGTH_NONE, OOM_DIRECTION_NONE};
+    const struct phase_guess none = {OOM_PHASE_UNKNOWN, STRENGTH_NONE, OOM_DIRECTION_NONE,
+                                     OOM_DOMAIN_NONE};
+    struct phase_guess best = none;
+    enum oom_domain domain = OOM_DOMAIN_NONE;
 
     for (uint8_t i = 0; i < traceback->count; i++) {
         const struct frame_rule *rule = &set->rules[traceback->rule[i] - 1];
+        if (rule->domain != OOM_DOMAIN_NONE)
+            domain = rule->domain;
         if (rule->reset && best.strength <= rule->strength)
-            best = (struct phase_guess){OOM_PHASE_UNKNOWN, STRENGTH_NONE, OOM_DIRECTION_NONE};
-        else if (!rule->reset && rule->strength >= best.strength)
-            best = (struct phase_guess){rule->phase, rule->strength, rule->direction};
+            best = none;
+        else if (rule->phase != OOM_PHASE_UNKNOWN && rule->strength >= best.strength)
+            best = (struct phase_guess){rule->phase, rule->strength, rule->direction, domain};
     }
+    best.domain = domain;
     return best;
 }

@@ -182,7 +182,7 @@ static void find_phase(struct note *n, struct event *event)
     const struct stream *s = n->stream;
     const struct signature *sig = event->sig;
     const struct traceback *traceback = traceback_of(n);
-    struct phase_guess guess = {sig->phase, STRENGTH_NONE, OOM_DIRECTION_NONE};
+    struct phase_guess guess = {sig->phase, STRENGTH_NONE, OOM_DIRECTION_NONE, OOM_DOMAIN_NONE};
 
     if (sig->phase != OOM_PHASE_UNKNOWN)
         guess.strength = sig->phase_strength;
@@ -190,11 +190,14 @@ static void find_phase(struct note *n, struct event *event)
         struct phase_guess frames = traceback_phase(n->classifier->set, traceback);
         if (frames.strength > guess.strength)
             guess = frames;
+        /* "CUDA error: out of memory" says the driver for page-locked memory of the host too. */
+        if (frames.domain != OOM_DOMAIN_NONE && event->numbers.tried_bytes == OOM_UNSTATED)
+            event->domain = frames.domain;
     }
     if (guess.strength == STRENGTH_NONE && s->phase != OOM_PHASE_UNKNOWN)
-        guess = (struct phase_guess){s->phase, STRENGTH_MARKER, OOM_DIRECTION_NONE};
+        guess.phase = s->phase, guess.strength = STRENGTH_MARKER;
     if (guess.strength == STRENGTH_NONE && s->ended_line && n->line - s->ended_line <= ENDED_LINES)
-        guess = (struct phase_guess){s->ended_phase, STRENGTH_MARKER, OOM_DIRECTION_NONE};
+        guess.phase = s->ended_phase, guess.strength = STRENGTH_MARKER;
     event->phase = guess.phase;
     event->phase_strength = guess.strength;
     if (event->direction == OOM_DIRECTION_NONE)
@@ -242,6 +245,8 @@ static void note_oom(struct note *n, const struct signature *sig)
     sighting_take_surroundings(n->block, event);
     event->after_finish = n->stream->finished_line > 0;
     events_alive(n->classifier, n->stream);
+    if (sig->settles)
+        events_settle(n->classifier, event);
     /* What comes next is another story, unless this was only the name of one. */
     if (sig->kind == SIG_OOM) {
         traceback_reset(&n->voice->traceback);
@@ -445,6 +450,9 @@ static bool note_look_alikes(struct note *n)
         if (sig->kind == SIG_LOOK_ALIKE && confirms(n, sig)) {
             tally(n, sig, true);
             found = true;
+            if (sig->settles)
+                events_void_names(n->classifier, (int)(n->stream - n->classifier->streams),
+                                  n->line);
         }
     }
     return found;

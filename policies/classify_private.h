@@ -61,6 +61,8 @@ struct signature {
     const char *framework; /* framework: its name */
     int priority;          /* framework: the highest wins */
     const char *why;       /* one sentence */
+    bool settles;          /* oom: those before it that were caught are told by this one;
+                              look_alike: so is a name of the failure that came before */
     bool traceback;        /* failure: only as the last line of a traceback */
     bool weak;             /* progress: counts only when a caught OOM announced itself */
     uint16_t context_rule; /* context: the frame rule that stands for it, index + 1 */
@@ -85,7 +87,8 @@ struct frame_rule {
     const char *file;     /* part of the path, or NULL: any file */
     enum oom_phase phase;
     int strength;
-    bool reset; /* what surrounds this frame says nothing about what is inside */
+    enum oom_domain domain; /* whose memory, when the message does not say; NONE mostly */
+    bool reset;             /* what surrounds this frame says nothing about what is inside */
     enum oom_direction direction;
     uint16_t next; /* hash chain, index + 1 */
 };
@@ -203,6 +206,7 @@ struct phase_guess {
     enum oom_phase phase;
     int strength;
     enum oom_direction direction;
+    enum oom_domain domain;
 };
 
 void traceback_reset(struct traceback *traceback);
@@ -336,7 +340,7 @@ void piece_note(struct block *block);
 
 /* classify_events.c */
 struct event *sighting_new(struct block *block, const struct signature *sig,
-                        const struct line_view *view, int64_t line);
+                           const struct line_view *view, int64_t line);
 void sighting_free(struct event *event);
 /* Keeps the lines around it and, when the line states no time, that of the lines before. */
 void sighting_take_surroundings(struct block *block, struct event *event);
@@ -347,6 +351,9 @@ void events_add_failure(struct oom_classifier *classifier, struct event *event);
 void events_progress(struct oom_classifier *classifier, struct stream *stream, bool weak,
                      int64_t line);
 void events_finished(struct oom_classifier *classifier, struct stream *stream, int64_t line);
+/* `settling` tells what the caught events before it began; names of it go away. */
+void events_settle(struct oom_classifier *classifier, struct event *settling);
+void events_void_names(struct oom_classifier *classifier, int stream, int64_t line);
 void events_alive(struct oom_classifier *classifier, struct stream *stream);
 void events_feed_after(struct oom_classifier *classifier, struct stream *stream, const char *bytes,
                        size_t length);

@@ -235,7 +235,7 @@ static const char *const signature_keys[] = {
     "id",        "kind",        "find",     "nocase",    "match", "unless", "numbers",
     "domain",    "phase",       "strength", "direction", "edge",  "within", "of",
     "framework", "priority",    "why",      "traceback", "weak",  "kill",   "confidence",
-    "examples",  "look_alikes", "about",    NULL,
+    "examples",  "look_alikes", "about",    "settles",   NULL,
 };
 
 static int take_words(const struct reading *r, json_t *object, struct signature *sig)
@@ -380,6 +380,7 @@ static int take_signature(struct reading *r, json_t *object, const char *family)
         sig->phase_strength = STRENGTH_WORK;
     if (take_bool(r, object, "nocase", &nocase) || take_bool(r, object, "weak", &sig->weak) ||
         take_bool(r, object, "kill", &sig->kill) ||
+        take_bool(r, object, "settles", &sig->settles) ||
         take_bool(r, object, "traceback", &sig->traceback) ||
         take_regex_key(r, object, "match", nocase, &sig->match) ||
         take_regex_key(r, object, "unless", nocase, &sig->unless) ||
@@ -404,7 +405,8 @@ static int take_signature(struct reading *r, json_t *object, const char *family)
 /* --- frame rules ------------------------------------------------------------------------------ */
 
 static const char *const frame_keys[] = {
-    "function", "functions", "file", "phase", "strength", "reset", "direction", "about", NULL,
+    "function", "functions", "file",   "phase", "strength",
+    "reset",    "direction", "domain", "about", NULL,
 };
 
 static int frame_add(struct reading *r, json_t *object, const char *function)
@@ -419,8 +421,14 @@ static int frame_add(struct reading *r, json_t *object, const char *function)
         return oom_errorf(r->err, "%s: frames: a rule needs \"function\" or \"file\"", r->document);
     if (word && oom_phase_parse(word, &rule.phase))
         return refuse(r, "phase", "is no phase");
-    if (!word && !rule.reset)
-        return refuse(r, "phase", "is needed (or \"reset\": true)");
+    bool phase = word != NULL;
+    word = NULL;
+    if (take_string(r, object, "domain", &word))
+        return -1;
+    if (word && oom_domain_parse(word, &rule.domain))
+        return refuse(r, "domain", "must be gpu, host, shm or kv_cache");
+    if (!phase && !word && !rule.reset)
+        return refuse(r, "phase", "is needed (or \"domain\", or \"reset\": true)");
     word = NULL;
     if (take_string(r, object, "strength", &word))
         return -1;

@@ -128,8 +128,8 @@ static const struct event *choose_failure(const struct oom_classifier *c)
 
     for (size_t i = 0; i < c->failure_count; i++) {
         const struct event *e = c->failures[i];
-        if (!best || (best->sig->traceback && !e->sig->traceback) ||
-            (best->sig->traceback == e->sig->traceback && earlier(e, best)))
+        if (!best || e->sig->priority > best->sig->priority ||
+            (e->sig->priority == best->sig->priority && earlier(e, best)))
             best = e;
     }
     return best;
