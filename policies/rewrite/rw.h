@@ -342,8 +342,12 @@ struct rw {
     size_t env_count;
     bool opaque_env; /* a file that cannot be read was sourced: anything may be set */
     int child;       /* depth of shells started by the script */
-    bool last;       /* the default choice: the first or the last one */
-    size_t flip;     /* the decision that differs, SIZE_MAX none */
+    int piped;       /* depth of pipes that hide the status of what runs */
+    int background;  /* the same for "&" */
+    bool pipefail, errexit;
+    uint32_t root_at;
+    bool last;   /* the default choice: the first or the last one */
+    size_t flip; /* the decision that differs, SIZE_MAX none */
     int flip_choice;
 
     struct rw_cmd *cmds; /* of the world walked last */
