@@ -324,7 +324,6 @@ int attempts_note(struct service *service, const struct service_request *request
     int status = own_lineage(service, request, id, &lineage, err);
 
     (void)args;
-    json_decref(lineage);
     if (status)
         return status;
     for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
@@ -333,15 +332,35 @@ int attempts_note(struct service *service, const struct service_request *request
 
         if (!text)
             continue;
-        if (strlen(text) > MAX_TEXT_BYTES)
+        if (strlen(text) > MAX_TEXT_BYTES) {
+            json_decref(lineage);
             return service_refuse(413, err, "member \"%s\" is over %d bytes", columns[i],
                                   MAX_TEXT_BYTES);
+        }
         /* The column's name comes from the table above, never from the request. */
         snprintf(sql, sizeof(sql), "UPDATE attempt SET %s = ? WHERE lineage = ? AND number = ?",
                  columns[i]);
         if (db_run(service->db, err, sql, "sii", text, id, number) < 0)
-            return -1;
+            goto fail;
     }
+    /* Submitted as a new job, which is held until this is known. */
+    const char *job = json_get_string(body, "job", NULL);
+    if (job && lineage_add_job(service->db, id, json_get_string(lineage, "scheduler", ""),
+                               json_get_string(lineage, "cluster", ""), job, err) < 0)
+        goto fail;
+    /* What was decided could not be done: the lineage is over, and the intention with it. */
+    const char *stopped = json_get_string(body, "stopped", NULL);
+    if (stopped &&
+        (lineage_set_state(service->db, id, "stopped", stopped, "", err) < 0 ||
+         db_run(service->db, err,
+                "UPDATE attempt SET state = 'ended', outcome = 'lost' WHERE lineage = ? AND "
+                "number = ? AND state = 'intended'",
+                "ii", id, number) < 0))
+        goto fail;
+    json_decref(lineage);
     *reply = json_object();
     return 200;
+fail:
+    json_decref(lineage);
+    return -1;
 }

@@ -116,3 +116,33 @@ int file_replace(const char *path, const char *bytes, size_t length, mode_t mode
     unlink(temporary);
     return -1;
 }
+
+int file_copy_tail(const char *from, const char *to, off_t limit)
+{
+    struct stat st;
+    int in = open(from, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int out = -1, rc = -1;
+
+    if (in >= 0 && fstat(in, &st) == 0 && S_ISREG(st.st_mode)) {
+        unlink(to);
+        out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    }
+    if (out >= 0) {
+        off_t at = st.st_size > limit ? st.st_size - limit : 0;
+        ssize_t n = 1;
+        while (at < st.st_size && n > 0)
+            n = copy_file_range(in, &at, out, NULL, (size_t)(st.st_size - at), 0);
+        rc = n > 0 || at >= st.st_size ? 0 : -1;
+        /* File systems without it: by hand. */
+        char buffer[64 * 1024];
+        while (rc < 0 && at < st.st_size && (n = pread(in, buffer, sizeof(buffer), at)) > 0 &&
+               write_all(out, buffer, (size_t)n) == 0)
+            at += n;
+        rc = at >= st.st_size ? 0 : -1;
+    }
+    if (in >= 0)
+        close(in);
+    if (out >= 0)
+        close(out);
+    return rc;
+}

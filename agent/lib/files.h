@@ -23,4 +23,7 @@ int file_overwrite(const char *path, const char *bytes, size_t length, struct oo
 int file_replace(const char *path, const char *bytes, size_t length, mode_t mode,
                  struct oom_error *err);
 
+/* Copies the last `limit` bytes of a regular file to a new file (mode 0600, replaced). */
+int file_copy_tail(const char *from, const char *to, off_t limit);
+
 #endif

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/evidence/sigset.h"
+#include "agent/run/after.h"
 #include "agent/run/run.h"
 #include "db/db.h"
 
@@ -26,6 +27,8 @@ enum {
     KEY_GRACE,
     KEY_NAME,
     KEY_SLURM,
+    KEY_AFTER,
+    KEY_ENDED,
     KEY_VERSION
 };
 
@@ -40,12 +43,15 @@ static const struct argp_option option_table[] = {
      "end a job that has run out and is silent for so long (default 120, 0 never)", 0},
     {"name", KEY_NAME, "NAME", 0, "what the history calls it", 0},
     {"slurm", KEY_SLURM, NULL, OPTION_HIDDEN, "started by the plugin", 0},
+    {"after", KEY_AFTER, "LINEAGE.ATTEMPT.JOB", OPTION_HIDDEN, "started by the agent", 0},
+    {"ended", KEY_ENDED, "STATUS", OPTION_HIDDEN, "how the batch script ended", 0},
     {"version", KEY_VERSION, NULL, 0, "print the version", 0},
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
 struct arguments {
     struct run_options options;
+    struct after_options after;
     char **command;
 };
 
@@ -98,6 +104,19 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case KEY_SLURM:
         o->in_job = true;
         return 0;
+    case KEY_AFTER: {
+        long long lineage, attempt;
+        int n = 0;
+        if (sscanf(arg, "%lld.%lld.%n", &lineage, &attempt, &n) != 2 || n == 0 || !arg[n])
+            argp_error(state, "--after takes LINEAGE.ATTEMPT.JOB");
+        arguments->after.lineage = lineage;
+        arguments->after.attempt = attempt;
+        arguments->after.job = arg + n;
+        return 0;
+    }
+    case KEY_ENDED:
+        arguments->after.batch_status = whole_number(state, "ended", arg, 0xffff);
+        return 0;
     case KEY_VERSION:
         printf("oomrun (oomretry) %s\n", OOMRETRY_VERSION);
         exit(0);
@@ -107,7 +126,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         state->next = state->argc;
         return 0;
     case ARGP_KEY_END:
-        if (!arguments->command)
+        if (!arguments->command && !arguments->after.job)
             argp_error(state, "no command; say for example: oomrun -- bash train.sh");
         return 0;
     default:
@@ -196,13 +215,13 @@ static int open_parts(struct run *run, struct oom_error *err)
     return run->api ? 0 : -1;
 }
 
-static int new_classifier(struct run *run, struct oom_error *err)
+int new_classifier_for(struct run *run, struct oom_error *err)
 {
     oom_classifier_free(run->classifier);
     run->classifier = oom_classifier_new(run->signatures);
     if (!run->classifier)
         return oom_errorf(err, "out of memory");
-    return output_begin(run->output, run->classifier, err);
+    return run->output ? output_begin(run->output, run->classifier, err) : 0;
 }
 
 static int supervise(struct run *run)
@@ -215,23 +234,29 @@ static int supervise(struct run *run)
         attempt.ended_by_signal = 0;
         attempt.ended_by_grace = false;
         attempt.proof[0] = '\0';
+        if (run->options.in_job && attempt.number == 1 && !attempt.known)
+            resubmit_capture(run);
         if (next_begin(run, &attempt, &away) < 0 && attempt.known && attempt.edits.count > 0) {
             say("the change of attempt %lld cannot be made: %s", (long long)attempt.number,
                 away.text);
             return 1;
         }
-        if (new_classifier(run, &err) < 0 || attempt_run(run, &attempt, &err) < 0) {
+        if (new_classifier_for(run, &err) < 0 || attempt_run(run, &attempt, &err) < 0) {
             if (attempt.edits.count == 0)
                 return run_plain(run, &err);
             say("%s", err.text);
             return 1;
         }
         enum next next = next_after(run, &attempt);
-        if (next == NEXT_GONE)
-            return 0;
+        if (next == NEXT_GONE) {
+            launch_close(&run->launch);
+            return end_like(attempt.wait_status);
+        }
         if (next == NEXT_STOP)
             break;
     }
+    if (run->options.in_job)
+        resubmit_forget(run);
     oom_edits_free(&attempt.edits);
     launch_close(&run->launch);
     return end_like(attempt.wait_status);
@@ -252,7 +277,8 @@ int main(int argc, char **argv)
                                               .max_retries = -1,
                                               .mode = "auto",
                                               .allow = "",
-                                              .grace_s = DEFAULT_GRACE_S}};
+                                              .grace_s = DEFAULT_GRACE_S},
+                                  .after = {.batch_status = -1}};
     struct run run = {0};
     struct oom_error err = {""};
 
@@ -264,6 +290,14 @@ int main(int argc, char **argv)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     signal(SIGPIPE, SIG_IGN);
     make_token(run.token, sizeof(run.token));
+    if (arguments.after.job) {
+        run.signatures = sigset_load(&err);
+        run.api = run.signatures ? api_open_default(NULL, HEAD_TIMEOUT_MS, &err) : NULL;
+        if (run.api)
+            return after_main(&run, &arguments.after);
+        say("%s", err.text);
+        return 1;
+    }
     run.sched = sched_detect();
     if (run.sched)
         run.in_job_allocation = run.sched->inside(run.job, sizeof(run.job), run.cluster,

@@ -14,7 +14,7 @@
 #include "agent/run/run.h"
 #include "db/db.h"
 
-enum { LEFTOVERS_MS = 15000, MAX_REFUSED = 32 };
+enum { LEFTOVERS_MS = 15000, MAX_REFUSED = 32, MAX_KEPT_LOG_BYTES = 256 * 1024 * 1024 };
 
 /* --- before an attempt -------------------------------------------------------------------------
  */
@@ -233,6 +233,20 @@ static int decide(struct run *run, struct attempt *attempt, const struct oom_inc
     return result;
 }
 
+/* A requeue truncates the job's output unless it is appended to: what this attempt wrote stays
+ * beside it as <output>.attempt-N. */
+static void keep_log(struct run *run, int64_t number)
+{
+    const char *path = run->output ? output_name(run->output) : NULL;
+    char kept[4200];
+
+    if (!path || path[0] != '/')
+        return;
+    snprintf(kept, sizeof(kept), "%s.attempt-%lld", path, (long long)number);
+    if (file_copy_tail(path, kept, MAX_KEPT_LOG_BYTES) == 0)
+        say("what attempt %lld wrote is kept in %s", (long long)number, kept);
+}
+
 static bool clear_allocation(struct run *run, const struct attempt *attempt)
 {
     struct oom_error err;
@@ -245,33 +259,79 @@ static bool clear_allocation(struct run *run, const struct attempt *attempt)
     return true;
 }
 
-static enum next start_next(struct run *run, struct attempt *attempt,
-                            const struct oom_decision *decision, struct oom_edits *total,
+static enum next stopped(struct run *run, const struct attempt *attempt, int64_t number,
+                         const char *why)
+{
+    note(run, attempt->lineage, number, "acted", why);
+    note(run, attempt->lineage, number, "stopped", why);
+    say("not retried: %s", why);
+    return NEXT_STOP;
+}
+
+static bool is_set_false(const struct run *run, const char *fact)
+{
+    struct oom_values facts = {NULL, 0};
+    bool no = false;
+
+    if (run->sched->describe(run->job, &facts, NULL) == 0) {
+        const char *text = oom_values_get(&facts, fact);
+        no = text && strcmp(text, "false") == 0;
+    }
+    oom_values_free(&facts);
+    return no;
+}
+
+/* Through the scheduler: the same job once more, or where that is not allowed, a new one. */
+static enum next next_leave(struct run *run, struct attempt *attempt,
+                            const struct oom_decision *decision, const struct oom_edits *total,
                             int64_t number)
 {
     struct oom_edits resources = {NULL, 0};
     struct oom_error err = {""};
+    char new_job[64];
+    enum next next = NEXT_GONE;
 
+    if (script_edits(total, true, &resources) < 0)
+        return NEXT_STOP;
+    if (decision->mode != OOM_MODE_RESUBMIT && !is_set_false(run, "requeue_allowed")) {
+        keep_log(run, attempt->number);
+        note(run, attempt->lineage, number, "acted", "asking the scheduler to queue it again");
+        if (run->sched->requeue(run->job, &resources, &err) == 0) {
+            note(run, attempt->lineage, number, "acted", "queued again");
+        } else {
+            char why[1200];
+            snprintf(why, sizeof(why), "the scheduler refused to queue the job again: %s",
+                     err.text);
+            next = stopped(run, attempt, number, why);
+        }
+    } else {
+        note(run, attempt->lineage, number, "acted", "submitting it as a new job");
+        if (resubmit(run, attempt, &resources, number, new_job, sizeof(new_job), &err) == 0) {
+            char text[128];
+            snprintf(text, sizeof(text), "submitted as job %s", new_job);
+            note(run, attempt->lineage, number, "acted", text);
+            say("the next attempt is job %s", new_job);
+        } else {
+            char why[1200];
+            snprintf(why, sizeof(why), "the job could not be submitted again: %s", err.text);
+            next = stopped(run, attempt, number, why);
+        }
+    }
+    oom_edits_free(&resources);
+    return next;
+}
+
+enum next next_start(struct run *run, struct attempt *attempt, const struct oom_decision *decision,
+                     struct oom_edits *total, int64_t number)
+{
     if (run->launch.diff)
         note(run, attempt->lineage, number, "diff", run->launch.diff);
-    if (decision->mode == OOM_MODE_REQUEUE && run->sched) {
-        if (script_edits(total, true, &resources) < 0)
-            return NEXT_STOP;
-        note(run, attempt->lineage, number, "acted", "asking the scheduler to queue it again");
-        int rc = run->sched->requeue(run->job, &resources, &err);
-        oom_edits_free(&resources);
-        if (rc == 0) {
-            note(run, attempt->lineage, number, "acted", "queued again");
-            return NEXT_GONE;
-        }
-        note(run, attempt->lineage, number, "acted", err.text);
-        say("not retried: the scheduler refused to queue the job again: %s", err.text);
-        return NEXT_STOP;
-    }
+    /* Without the old supervisor there is no allocation to start in. */
+    bool leave = run->sched && (run->after || decision->mode != OOM_MODE_INPLACE);
+    if (leave)
+        return next_leave(run, attempt, decision, total, number);
     if (!clear_allocation(run, attempt)) {
-        note(run, attempt->lineage, number, "acted", "processes of the old attempt would not end");
-        say("not retried: processes of the old attempt would not end");
-        return NEXT_STOP;
+        return stopped(run, attempt, number, "processes of the old attempt would not end");
     }
     oom_edits_free(&attempt->edits);
     attempt->edits = *total;
@@ -308,7 +368,7 @@ static enum next out_of_memory(struct run *run, struct attempt *attempt, struct 
         int64_t number = json_get_int(reply, "attempt", attempt->number + 1);
         say_incident(attempt, incident);
         say_decision(run, &decision, &run->launch.written, number, body_max_attempts(run));
-        next = start_next(run, attempt, &decision, &total, number);
+        next = next_start(run, attempt, &decision, &total, number);
         if (next == NEXT_INPLACE && policy)
             keep_proof_policy(run, &set, index);
     } else if (verdict == 1) {

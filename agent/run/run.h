@@ -135,8 +135,12 @@ struct run {
     char token[40];
     sigset_t signal_mask;            /* as it was when oomrun started: the command gets it back */
     int64_t attempt_number;          /* of the running attempt */
+    bool after;                      /* in the place of a supervisor that was lost (after.c) */
     struct oom_policy *proof_policy; /* whose edits are in force; NULL on first attempts */
 };
+
+/* A fresh classifier in run->classifier; the output (if any) goes to it from now on. */
+int new_classifier_for(struct run *run, struct oom_error *err);
 
 /* Runs the command once; fills wait_status and the times. -1 only when it could not be started. */
 int attempt_run(struct run *run, struct attempt *attempt, struct oom_error *err);
@@ -163,6 +167,24 @@ enum next { NEXT_STOP, NEXT_INPLACE, NEXT_GONE /* requeued or resubmitted */ };
 
 int next_begin(struct run *run, struct attempt *attempt, struct oom_error *err);
 enum next next_after(struct run *run, struct attempt *attempt);
+
+/* Does what was decided: `total` are all edits in force (taken over when the next attempt starts
+ * in this allocation), `number` is the next attempt's. */
+enum next next_start(struct run *run, struct attempt *attempt, const struct oom_decision *decision,
+                     struct oom_edits *total, int64_t number);
+
+/* --- resubmit.c --------------------------------------------------------------------------------
+ */
+
+/* Keeps what a new submission would need (environment, directory, arguments) in the user's state
+ * directory, with mode 0600; errors are not fatal. resubmit_forget removes it. */
+void resubmit_capture(const struct run *run);
+void resubmit_forget(const struct run *run);
+
+/* Submits the same job again, held, with the lineage's mark; points the dependents of the old job
+ * to it, releases it. Safe to repeat: a job that carries the mark already is taken. */
+int resubmit(struct run *run, const struct attempt *attempt, const struct oom_edits *resources,
+             int64_t number, char *new_job, size_t size, struct oom_error *err);
 
 /* --- say.c -------------------------------------------------------------------------------------
  */

@@ -5,6 +5,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Where a value ends: values may hold blanks ("JobName=my run"), keys begin with a capital and end
+ * at '='. */
+static size_t value_length(const char *text)
+{
+    size_t n = 0;
+
+    for (; text[n] && text[n] != '\n'; n++) {
+        const char *p = text + n;
+        if (*p != ' ' || !isupper((unsigned char)p[1]))
+            continue;
+        p++;
+        while (isalnum((unsigned char)*p) || strchr("/:_", *p ? *p : '!'))
+            p++;
+        if (*p == '=')
+            break;
+    }
+    while (n > 0 && text[n - 1] == ' ')
+        n--;
+    return n;
+}
+
 bool slurm_field(const char *text, const char *key, char *out, size_t size)
 {
     size_t length = strlen(key);
@@ -13,7 +34,7 @@ bool slurm_field(const char *text, const char *key, char *out, size_t size)
         if (p[length] != '=' || (p > text && p[-1] != ' ' && p[-1] != '\n'))
             continue;
         p += length + 1;
-        size_t n = strcspn(p, " \n");
+        size_t n = value_length(p);
         if (n >= size)
             n = size - 1;
         memcpy(out, p, n);

@@ -33,6 +33,9 @@ static void fields_of_scontrol(void **state)
     assert_string_equal(out, "300M");
     assert_true(slurm_field(JOB, "EndTime", out, sizeof(out)));
     assert_string_equal(out, "Unknown");
+    assert_true(slurm_field("JobId=1 JobName=my long run UserId=a(1) X=2", "JobName", out,
+                            sizeof(out)));
+    assert_string_equal(out, "my long run");
     /* A key that is only the tail of another one. */
     assert_false(slurm_field(JOB, "State", out, sizeof(out)));
     assert_false(slurm_field(JOB, "Memory", out, sizeof(out)));

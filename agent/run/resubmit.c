@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A new job in the place of an old one, for jobs that may not be queued again (--no-requeue, or
+ * the user's wish). What cannot be asked from Slurm later (environment, arguments, directory) was
+ * captured when the batch step started; options in the script stay there; the rest of the old job
+ * is given again (agent/sched/slurm_options.c). */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/lib/child.h"
+#include "agent/lib/files.h"
+#include "agent/lib/paths.h"
+#include "agent/run/run.h"
+#include "agent/sched/slurm_options.h"
+
+extern char **environ;
+
+enum { CALL_MS = 10000, MAX_CAPTURE_BYTES = 4 * 1024 * 1024 };
+
+static int capture_path(const struct run *run, const char *kind, char *out, size_t size)
+{
+    char directory[3000];
+
+    if (paths_state_dir(directory, sizeof(directory), NULL) < 0)
+        return -1;
+    int n = snprintf(out, size, "%s/%s-%s.%s", directory, *run->cluster ? run->cluster : "slurm",
+                     run->job, kind);
+    return n > 0 && (size_t)n < size ? 0 : -1;
+}
+
+/* The old job's own variables would steer the new submission, and describe another allocation. */
+static bool belongs_to_job(const char *variable)
+{
+    static const char *const prefixes[] = {"SLURM_",
+                                           "SBATCH_",
+                                           "SLURMD_",
+                                           "OOMRETRY_",
+                                           "SPANK_",
+                                           "_SLURM_",
+                                           "SRUN_",
+                                           "CUDA_VISIBLE_DEVICES=",
+                                           "ROCR_VISIBLE_DEVICES=",
+                                           "GPU_DEVICE_ORDINAL=",
+                                           "ENVIRONMENT=BATCH",
+                                           "HOSTNAME="};
+
+    for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+        if (strncmp(variable, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    return false;
+}
+
+static void put_list(FILE *out, char *const *list, bool environment)
+{
+    for (size_t i = 0; list && list[i]; i++)
+        if (!environment || !belongs_to_job(list[i]))
+            fwrite(list[i], 1, strlen(list[i]) + 1, out);
+}
+
+static void write_list(const struct run *run, const char *kind, char *const *list, bool environment)
+{
+    char path[4096], *bytes = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&bytes, &length);
+
+    if (!out)
+        return;
+    put_list(out, list, environment);
+    fclose(out);
+    if (capture_path(run, kind, path, sizeof(path)) == 0)
+        file_replace(path, bytes, length, 0600, NULL);
+    free(bytes);
+}
+
+void resubmit_capture(const struct run *run)
+{
+    char directory[4096];
+    char *where[] = {getcwd(directory, sizeof(directory)) ? directory : NULL, NULL};
+
+    write_list(run, "env", environ, true);
+    write_list(run, "args", run->launch.argv + 1, false);
+    write_list(run, "dir", where, false);
+}
+
+void resubmit_forget(const struct run *run)
+{
+    static const char *const kinds[] = {"env", "args", "dir"};
+    char path[4096];
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (capture_path(run, kinds[i], path, sizeof(path)) == 0)
+            unlink(path);
+}
+
+/* NUL-separated strings back into a list inside `bytes`. */
+static char **read_list(const struct run *run, const char *kind, char **bytes)
+{
+    char path[4096];
+    size_t length = 0, count = 0;
+
+    *bytes = NULL;
+    if (capture_path(run, kind, path, sizeof(path)) < 0 ||
+        file_read(path, MAX_CAPTURE_BYTES, bytes, &length, NULL) != 0)
+        return NULL;
+    char **list = calloc(length + 1, sizeof(char *));
+    for (size_t at = 0; list && at < length; at += strlen(*bytes + at) + 1)
+        list[count++] = *bytes + at;
+    return list;
+}
+
+/* A job of ours that carries the mark: submitted before a crash. */
+static bool find_marked(const char *mark, char *job, size_t size)
+{
+    const char *list[] = {"squeue", "-h", "-o", "%A|%k", NULL};
+    char *text = NULL;
+    bool found = false;
+
+    if (child_expect(list, CALL_MS, &text, NULL) < 0)
+        return false;
+    for (char *save = NULL, *line = strtok_r(text, "\n", &save); line && !found;
+         line = strtok_r(NULL, "\n", &save)) {
+        char *bar = strchr(line, '|'), *at = bar ? strstr(bar, mark) : NULL;
+        if (!at || at[strlen(mark)] == '.' || (at[strlen(mark)] >= '0' && at[strlen(mark)] <= '9'))
+            continue;
+        *bar = '\0';
+        snprintf(job, size, "%s", line);
+        found = true;
+    }
+    free(text);
+    return found;
+}
+
+static int write_script(const struct run *run, char *path, struct oom_error *err)
+{
+    return file_write_temporary(path, run->launch.script_bytes, run->launch.script_length, 0600,
+                                err);
+}
+
+static int submit(struct run *run, const struct oom_edits *resources, const char *mark,
+                  char *new_job, size_t size, struct oom_error *err)
+{
+    char script[] = "/tmp/oomrun-submit-XXXXXX", environment[4096];
+    char *args_bytes, *dir_bytes, **args = read_list(run, "args", &args_bytes);
+    char **directory = read_list(run, "dir", &dir_bytes);
+    struct slurm_options options = {0};
+    int rc = -1;
+
+    if (capture_path(run, "env", environment, sizeof(environment)) < 0 ||
+        access(environment, R_OK) < 0) {
+        oom_errorf(err, "the environment of the job was not kept");
+    } else if (slurm_options_of(run->job, resources, mark, &options, err) == 0 &&
+               write_script(run, script, err) == 0) {
+        struct sched_submission submission = {
+            .script = script,
+            .args = (const char *const *)args,
+            .options = (const char *const *)options.items,
+            .directory = directory ? directory[0] : NULL,
+            .environment_file = environment,
+            .hold = true,
+        };
+        rc = run->sched->submit(&submission, new_job, size, err);
+        unlink(script);
+    }
+    slurm_options_free(&options);
+    free(args);
+    free(args_bytes);
+    free(directory);
+    free(dir_bytes);
+    return rc;
+}
+
+int resubmit(struct run *run, const struct attempt *attempt, const struct oom_edits *resources,
+             int64_t number, char *new_job, size_t size, struct oom_error *err)
+{
+    char mark[64];
+
+    snprintf(mark, sizeof(mark), "oomretry:L%lld.%lld", (long long)attempt->lineage,
+             (long long)number);
+    if (!run->launch.script_bytes)
+        return oom_errorf(err, "there is no batch script to submit again");
+    if (!find_marked(mark, new_job, size) && submit(run, resources, mark, new_job, size, err) < 0)
+        return -1;
+    /* Held until the head knows it and every dependent waits for it: nobody sees a gap. */
+    json_t *body = json_pack("{s:I, s:I, s:s}", "lineage", (json_int_t)attempt->lineage, "attempt",
+                             (json_int_t)number, "job", new_job);
+    json_t *reply = NULL;
+    int status = api_call(run->api, "POST", "/v1/attempts/note", body, &reply, err);
+    json_decref(body);
+    json_decref(reply);
+    if (status != 200)
+        return -1;
+    if (run->sched->repoint(run->job, new_job, err) < 0)
+        return -1;
+    return run->sched->release(new_job, err);
+}
