@@ -288,17 +288,20 @@ static int choose(struct making *m, const struct oom_incident *problem,
 /* --- diagnosis ----------------------------------------------------------------------------------
  */
 
-static bool step_holds(const struct oom_step *step, const struct rung *rung)
+/* A diagnosis is known by its first edit; a remedy of the same step may make the same one. */
+static bool step_holds(const struct making *m, const struct oom_step *step,
+                       const struct rung *diagnosis)
 {
-    for (size_t i = 0; i < rung->edit_count; i++) {
-        bool found = false;
-        for (size_t j = 0; j < step->edits.count; j++)
-            found = found || (strcmp(step->edits.items[j].knob, rung->edits[i].knob) == 0 &&
-                              step->edits.items[j].new_value);
-        if (!found && !rung->edits[i].when)
+    const char *knob = diagnosis->edits[0].knob;
+    const struct rung *remedy = lineage_rung(step, m->policies, m->policy_count);
+
+    for (size_t i = 0; remedy && i < remedy->edit_count; i++)
+        if (strcmp(remedy->edits[i].knob, knob) == 0)
             return false;
-    }
-    return rung->edit_count > 0;
+    for (size_t i = 0; i < step->edits.count; i++)
+        if (strcmp(step->edits.items[i].knob, knob) == 0 && step->edits.items[i].new_value)
+            return true;
+    return false;
 }
 
 /* Diagnostic settings serve one attempt: what the last one had is taken away again. */
@@ -310,7 +313,7 @@ static int undo_diagnosis(struct making *m)
     for (size_t p = 0; p < m->policy_count; p++) {
         for (size_t r = 0; r < m->policies[p]->rung_count; r++) {
             const struct rung *rung = &m->policies[p]->rungs[r];
-            if (!is_diagnosis(rung) || !step_holds(last, rung))
+            if (!is_diagnosis(rung) || !step_holds(m, last, rung))
                 continue;
             for (size_t e = 0; e < last->edits.count; e++) {
                 const struct oom_edit *edit = &last->edits.items[e];
@@ -328,7 +331,7 @@ static int undo_diagnosis(struct making *m)
 static bool was_diagnosed(const struct making *m, const struct rung *rung)
 {
     for (size_t i = 0; i < m->input->step_count; i++)
-        if (step_holds(&m->input->steps[i], rung))
+        if (step_holds(m, &m->input->steps[i], rung))
             return true;
     return false;
 }
