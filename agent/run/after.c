@@ -229,6 +229,7 @@ int after_main(struct run *run, const struct after_options *options)
     int status = 1;
 
     snprintf(run->job, sizeof(run->job), "%s", options->job);
+    snprintf(run->handle, sizeof(run->handle), "%s", options->job);
     run->after = true;
     run->in_job_allocation = true;
     run->sched = &sched_slurm;

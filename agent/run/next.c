@@ -111,6 +111,10 @@ int next_begin(struct run *run, struct attempt *attempt, struct oom_error *err)
     attempt->known = true;
     attempt->lineage = json_get_int(reply, "lineage", 0);
     attempt->number = json_get_int(reply, "attempt", 1);
+    if (run->sched)
+        snprintf(run->handle, sizeof(run->handle), "%s", run->job);
+    else
+        snprintf(run->handle, sizeof(run->handle), "L%lld", (long long)attempt->lineage);
     int rc = 0;
     if (!prepared && json_array_size(json_object_get(reply, "edits")) > 0) {
         rc = oom_edits_from_json(json_object_get(reply, "edits"), &attempt->edits);

@@ -132,6 +132,7 @@ struct run {
     char cluster[64];
     int restart;
     bool in_job_allocation; /* a scheduler gave us this allocation */
+    char handle[64]; /* what people use with oomctl: the job id, or "L7" without a scheduler */
     char token[40];
     sigset_t signal_mask;            /* as it was when oomrun started: the command gets it back */
     int64_t attempt_number;          /* of the running attempt */

@@ -98,7 +98,7 @@ void say_decision(const struct run *run, const struct oom_decision *decision,
     if (decision->edits.count == 0)
         say("  nothing is changed: %s", decision->reason);
     say("attempt %lld of at most %d %s. oomctl explain %s", (long long)next_number, max_attempts,
-        how, run->job);
+        how, run->handle);
 }
 
 void say_stop(const struct run *run, const struct attempt *attempt,
@@ -110,5 +110,5 @@ void say_stop(const struct run *run, const struct attempt *attempt,
     if (advice && *advice)
         say("  what could be done: %s", advice);
     if (incident->oom)
-        say("  oomctl explain %s tells the whole story", run->job);
+        say("  oomctl explain %s tells the whole story", run->handle);
 }

@@ -72,6 +72,8 @@ static bool recognised(struct rw *rw, const struct oom_policy *policy, const str
     size_t count = cmd->fields.count > cmd->arg0 ? cmd->fields.count - cmd->arg0 : 0;
     const char *program = cmd->program;
 
+    if (!policy)
+        return false;
     while (program[0] == '.' && program[1] == '/')
         program += 2;
     if (oom_policy_recognises(policy, program, args, count))
