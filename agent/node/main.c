@@ -15,7 +15,7 @@
 #include "agent/node/node.h"
 
 enum { KEY_CONFIG = 'c', KEY_VERBOSE = 'v', KEY_VERSION = 256 };
-enum { TICK_MS = 1000, HEAD_CALL_MS = 2000 };
+enum { TICK_MS = 1000, LOST_EVERY_TICKS = 5, HEAD_CALL_MS = 2000 };
 
 static const struct argp_option option_table[] = {
     {"config", KEY_CONFIG, "FILE", 0, "the configuration (default: " CONFIG_PATH ")", 0},
@@ -29,6 +29,8 @@ struct agent {
     struct event_base *base;
     int head_fd, node_fd;
     pid_t head_pid; /* 0: not running */
+    pid_t lost_pid; /* the comparison with the scheduler that is under way; 0: none */
+    unsigned ticks;
     struct api *head;
     struct reports *reports;
     struct event *timer, *child, *term, *interrupt;
@@ -120,11 +122,14 @@ static void on_child(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (pid == agent->lost_pid)
+            agent->lost_pid = 0;
         if (pid == agent->head_pid) {
             log_line(LOG_ERROR, "the head ended (status %d) and is started again", status);
             agent->head_pid = 0;
         }
+    }
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
@@ -135,6 +140,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     (void)what;
     if (has_role(agent, "head") && agent->head_pid == 0)
         start_head(agent);
+    if (has_role(agent, "node") && agent->lost_pid == 0 && ++agent->ticks % LOST_EVERY_TICKS == 0)
+        agent->lost_pid = lost_check(&agent->config, NULL, -1);
 }
 
 static void on_term(evutil_socket_t fd, short what, void *arg)
@@ -183,8 +190,7 @@ static int open_loop(struct agent *agent, struct oom_error *err)
         return -1;
     if (agent->node_fd < 0)
         return 0;
-    agent->reports =
-        reports_open(agent->base, agent->node_fd, agent->head, agent->config.cluster, err);
+    agent->reports = reports_open(agent->base, agent->node_fd, agent->head, &agent->config, err);
     return agent->reports ? 0 : -1;
 }
 

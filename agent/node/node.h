@@ -5,8 +5,8 @@
  * user; it parses what users send, and owns the database.
  *
  *   main.c      options, start and stop order     reports.c    the plugin's datagrams
- *   head.c      the head role                     sockets.c    making the sockets
- *   drop.c      becoming somebody else */
+ *   head.c      the head role                     lost.c       what lost supervisors left
+ *   drop.c      becoming somebody else            sockets.c    making the sockets */
 #ifndef AGENT_NODE_NODE_H
 #define AGENT_NODE_NODE_H
 
@@ -30,7 +30,11 @@ int head_run(const struct config *config, int unix_fd);
 /* --- reports.c */
 struct reports;
 struct reports *reports_open(struct event_base *base, int datagram_fd, struct api *head,
-                             const char *cluster, struct oom_error *err);
+                             const struct config *config, struct oom_error *err);
 void reports_close(struct reports *reports);
+
+/* --- lost.c: looks in a child process for attempts whose supervisor is gone: of one job whose
+ * batch script has just ended with this wait status, or (job NULL) of all. Returns the child. */
+pid_t lost_check(const struct config *config, const char *job, int status);
 
 #endif

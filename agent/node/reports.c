@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "agent/lib/jsonget.h"
 #include "agent/lib/log.h"
 #include "agent/node/node.h"
 #include "plugin/report.h"
@@ -16,7 +17,7 @@ struct reports {
     int fd;
     struct event *event;
     struct api *head;
-    char cluster[64];
+    const struct config *config;
 };
 
 /* "key=value" lines into an object of strings; unknown keys are kept, the head ignores them. */
@@ -40,10 +41,15 @@ static void forward(struct reports *reports, char *text)
     json_t *report = parse(text), *reply = NULL;
     struct oom_error err = {""};
 
-    json_object_set_new(report, "cluster", json_string(reports->cluster));
+    json_object_set_new(report, "cluster", json_string(reports->config->cluster));
     int status = api_call(reports->head, "POST", "/v1/reports", report, &reply, &err);
     if (status != 200)
         log_line(LOG_WARNING, "a report of the plugin was not taken: %s", err.text);
+    if (strcmp(json_get_string(report, "event", ""), "task_exit") == 0 &&
+        strcmp(json_get_string(report, "step", ""), "batch") == 0 &&
+        strcmp(json_get_string(report, "opted", ""), "1") == 0)
+        lost_check(reports->config, json_get_string(report, "job", ""),
+                   atoi(json_get_string(report, "status", "0")) & 0xffff);
     json_decref(report);
     json_decref(reply);
 }
@@ -81,7 +87,7 @@ static void on_datagram(evutil_socket_t fd, short what, void *arg)
 }
 
 struct reports *reports_open(struct event_base *base, int datagram_fd, struct api *head,
-                             const char *cluster, struct oom_error *err)
+                             const struct config *config, struct oom_error *err)
 {
     struct reports *reports = calloc(1, sizeof(*reports));
 
@@ -91,7 +97,7 @@ struct reports *reports_open(struct event_base *base, int datagram_fd, struct ap
     }
     reports->fd = datagram_fd;
     reports->head = head;
-    snprintf(reports->cluster, sizeof(reports->cluster), "%s", cluster);
+    reports->config = config;
     reports->event = event_new(base, datagram_fd, EV_READ | EV_PERSIST, on_datagram, reports);
     if (reports->event && event_add(reports->event, NULL) == 0)
         return reports;

@@ -174,8 +174,14 @@ static int load_lineage(struct run *run, struct attempt *attempt, json_t **row,
     run->options.mode = strdup(json_get_string(options, "mode", "auto"));
     run->options.allow = strdup(json_get_string(options, "allow", ""));
     run->options.max_retries = (int)json_get_int(options, "max_retries", -1);
-    *row = json_incref(
-        json_array_get(json_object_get(reply, "attempts"), (size_t)attempt->number - 1));
+    const json_t *attempts = json_object_get(reply, "attempts");
+    *row = json_incref(json_array_get(attempts, (size_t)attempt->number - 1));
+    /* How often the job had been restarted when the attempt that failed ran. */
+    bool intended = strcmp(json_get_string(*row, "state", ""), "intended") == 0;
+    run->restart = (int)json_get_int(intended && attempt->number > 1
+                                         ? json_array_get(attempts, (size_t)attempt->number - 2)
+                                         : *row,
+                                     "restart", 0);
     json_decref(reply);
     if (!*row)
         return oom_errorf(err, "lineage %lld has no attempt %lld", (long long)attempt->lineage,
@@ -260,8 +266,7 @@ int after_main(struct run *run, const struct after_options *options)
         status = 0;
         goto out;
     }
-    if (atoi(restarts) > (int)json_get_int(row, "restart", 0) ||
-        (!over && options->batch_status < 0)) {
+    if (atoi(restarts) > run->restart || (!over && options->batch_status < 0)) {
         status = 0; /* its next supervisor takes over, or it is running */
         goto out;
     }

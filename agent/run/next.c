@@ -300,7 +300,7 @@ static enum next next_leave(struct run *run, struct attempt *attempt,
     if (decision->mode != OOM_MODE_RESUBMIT && !is_set_false(run, "requeue_allowed")) {
         keep_log(run, attempt->number);
         note(run, attempt->lineage, number, "acted", "asking the scheduler to queue it again");
-        if (run->sched->requeue(run->job, &resources, &err) == 0) {
+        if (run->sched->requeue(run->job, run->restart, &resources, &err) == 0) {
             note(run, attempt->lineage, number, "acted", "queued again");
         } else {
             char why[1200];

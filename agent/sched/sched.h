@@ -29,9 +29,12 @@ struct sched {
      * state ("sched.state"). */
     int (*describe)(const char *job, struct oom_values *facts, struct oom_error *err);
 
-    /* The same job again, with changed resources (edits named "slurm:mem" and the like). Returns
-     * when the scheduler has accepted both, or -1. Safe to repeat. */
-    int (*requeue)(const char *job, const struct oom_edits *resources, struct oom_error *err);
+    /* The same job again, with changed resources (edits named "slurm:mem" and the like), from
+     * inside it or from outside, running or ended. `restart` is how often it had been restarted
+     * when the failed attempt ran: more than that means that this was done before. Returns when
+     * the scheduler has accepted both, or -1. Safe to repeat. */
+    int (*requeue)(const char *job, int restart, const struct oom_edits *resources,
+                   struct oom_error *err);
 
     /* A new job; its id goes to new_job. */
     int (*submit)(const struct sched_submission *submission, char *new_job, size_t size,

@@ -120,29 +120,65 @@ static int update(const char *job, const struct oom_edits *resources, const char
     return child_expect(argv, CALL_MS, NULL, err);
 }
 
-/* From inside the running job: requeue makes it COMPLETING, and sends CONT and TERM to all its
- * processes, also to the scontrol that asks for it: they are ignored here, which exec keeps.
- * While it is COMPLETING the owner may already change it; a start time in the future is kept,
- * "now" would be replaced by the default delay (cred_expire, 120 s). Seen on 22.05. */
-static int requeue(const char *job, const struct oom_edits *resources, struct oom_error *err)
+static int update_until(const char *job, const struct oom_edits *resources, const char *start,
+                        struct oom_error *err)
 {
-    const char *again[] = {"scontrol", "requeue", job, NULL};
     struct timespec nap = {0, 50 * 1000 * 1000};
     int64_t deadline_ms = db_now_ms() + UPDATE_FOR_MS;
 
-    signal(SIGTERM, SIG_IGN);
-    signal(SIGCONT, SIG_IGN);
-    if (child_expect(again, CALL_MS, NULL, err) < 0) {
-        signal(SIGTERM, SIG_DFL);
-        signal(SIGCONT, SIG_DFL);
-        return -1;
-    }
-    while (update(job, resources, "now+2", err) < 0) {
+    while (update(job, resources, start, err) < 0) {
         if (db_now_ms() > deadline_ms)
             return -1;
         nanosleep(&nap, NULL);
     }
     return 0;
+}
+
+/* Of a job that has ended: held, changed, released. */
+static int requeue_ended(const char *job, const struct oom_edits *resources, struct oom_error *err)
+{
+    const char *again[] = {"scontrol", "requeuehold", job, NULL};
+    const char *release[] = {"scontrol", "release", job, NULL};
+
+    if (child_expect(again, CALL_MS, NULL, err) < 0 || update_until(job, resources, "now", err) < 0)
+        return -1;
+    return child_expect(release, CALL_MS, NULL, err);
+}
+
+/* While the job is RUNNING, requeue makes it COMPLETING, and sends CONT and TERM to all its
+ * processes, also to the scontrol that asks for it: they are ignored here, which exec keeps.
+ * While it is COMPLETING the owner may already change it; a start time in the future is kept,
+ * "now" would be replaced by the default delay (cred_expire, 120 s). Seen on 22.05. */
+static int requeue(const char *job, int restart, const struct oom_edits *resources,
+                   struct oom_error *err)
+{
+    const char *again[] = {"scontrol", "requeue", job, NULL};
+    const char *show[] = {"scontrol", "-o", "show", "job", job, NULL};
+    char *text = NULL, state[64] = "", restarts[32] = "0";
+    int rc = 0;
+
+    if (child_expect(show, CALL_MS, &text, err) < 0)
+        return -1;
+    slurm_field(text, "JobState", state, sizeof(state));
+    slurm_field(text, "Restarts", restarts, sizeof(restarts));
+    free(text);
+    bool pending = strcmp(state, "PENDING") == 0;
+    bool live = strcmp(state, "RUNNING") == 0 || strcmp(state, "COMPLETING") == 0 ||
+                strcmp(state, "SUSPENDED") == 0;
+    bool asked = atoi(restarts) > restart;
+    if (!pending && !live && !asked)
+        return requeue_ended(job, resources, err);
+    void (*old_term)(int) = signal(SIGTERM, SIG_IGN);
+    void (*old_cont)(int) = signal(SIGCONT, SIG_IGN);
+    if (!pending && !asked)
+        rc = child_expect(again, CALL_MS, NULL, err);
+    if (rc == 0)
+        rc = update_until(job, resources, pending ? "now" : "now+2", err);
+    if (rc < 0) {
+        signal(SIGTERM, old_term);
+        signal(SIGCONT, old_cont);
+    }
+    return rc;
 }
 
 static int submit(const struct sched_submission *submission, char *new_job, size_t size,

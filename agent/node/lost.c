@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Attempts whose supervisor is gone. Two ways to notice: the plugin reports that a batch script
+ * has ended while the head still takes its attempt for running (fast: the controller has not heard
+ * of it yet, so the job can be queued again without ever having failed), and a regular comparison
+ * with the scheduler. The work is done by a child, so that reports go on being taken; for each
+ * attempt that it could claim it starts `oomrun --after` as the job's owner. */
+#include <errno.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/lib/child.h"
+#include "agent/lib/jsonget.h"
+#include "agent/lib/log.h"
+#include "agent/lib/paths.h"
+#include "agent/lib/urlquery.h"
+#include "agent/node/node.h"
+
+enum { HEAD_CALL_MS = 5000, SQUEUE_MS = 15000, QUIET_MS = 10000 };
+
+static void set_or_unset(const char *name, const char *value)
+{
+    if (value)
+        setenv(name, value, 1);
+    else
+        unsetenv(name);
+}
+
+/* The owner's program starts with an environment of its own: nothing of the agent's, nothing of
+ * the job's. */
+static void clean_environment(const struct passwd *pw, const char *head)
+{
+    const char *conf = getenv("SLURM_CONF"), *config = getenv("OOMRETRY_CONFIG");
+    char *conf_copy = conf ? strdup(conf) : NULL, *config_copy = config ? strdup(config) : NULL;
+
+    clearenv();
+    setenv("PATH", "/usr/local/bin:/usr/bin:/bin", 1);
+    set_or_unset("SLURM_CONF", conf_copy);
+    set_or_unset("OOMRETRY_CONFIG", config_copy);
+    setenv("OOMRETRY_HEAD", head, 1);
+    setenv("HOME", pw ? pw->pw_dir : "/", 1);
+    setenv("USER", pw ? pw->pw_name : "", 1);
+}
+
+static void exec_after(const struct config *config, const json_t *attempt, int batch_status)
+{
+    uid_t uid = (uid_t)json_get_int(attempt, "uid", -1);
+    const struct passwd *pw = getpwuid(uid);
+    char oomrun[4096], what[160], ended[16];
+    struct oom_error err = {""};
+
+    snprintf(what, sizeof(what), "%lld.%lld.%s", (long long)json_get_int(attempt, "lineage", 0),
+             (long long)json_get_int(attempt, "number", 0), json_get_string(attempt, "job", ""));
+    snprintf(ended, sizeof(ended), "%d", batch_status);
+    clean_environment(pw, config->head_url && !config->head_is_local ? config->head_url
+                                                                     : config->head_socket);
+    if (paths_under_prefix("bin/oomrun", oomrun, sizeof(oomrun), &err) == 0 &&
+        drop_to_owner(uid, pw ? pw->pw_gid : (gid_t)uid, &err) == 0) {
+        if (batch_status >= 0)
+            execl(oomrun, "oomrun", "--after", what, "--ended", ended, (char *)NULL);
+        else
+            execl(oomrun, "oomrun", "--after", what, (char *)NULL);
+        oom_errorf(&err, "cannot execute %s: %s", oomrun, strerror(errno));
+    }
+    log_line(LOG_ERROR, "job %s: %s", json_get_string(attempt, "job", ""), err.text);
+    _exit(1);
+}
+
+static bool claim(struct api *head, const json_t *attempt)
+{
+    char by[300] = "node:";
+    json_t *reply = NULL;
+
+    gethostname(by + 5, sizeof(by) - 6);
+    json_t *body = json_pack("{s:O, s:O, s:s}", "lineage", json_object_get(attempt, "lineage"),
+                             "attempt", json_object_get(attempt, "number"), "by", by);
+    bool granted = api_call(head, "POST", "/v1/attempts/claim", body, &reply, NULL) == 200 &&
+                   json_get_bool(reply, "granted", false);
+    json_decref(body);
+    json_decref(reply);
+    return granted;
+}
+
+static void finish(struct api *head, const struct config *config, const json_t *attempt,
+                   int batch_status)
+{
+    if (!claim(head, attempt))
+        return;
+    log_line(LOG_NOTICE, "job %s: its supervisor is gone; finishing attempt %lld",
+             json_get_string(attempt, "job", ""), (long long)json_get_int(attempt, "number", 0));
+    pid_t pid = fork();
+    if (pid == 0)
+        exec_after(config, attempt, batch_status);
+    if (pid > 0)
+        waitpid(pid, NULL, 0);
+}
+
+/* {"17":"RUNNING",…} of all jobs that the controller still knows; NULL when it does not answer. */
+static json_t *job_states(void)
+{
+    const char *argv[] = {"squeue", "-h", "-t", "all", "-o", "%A %T", NULL};
+    struct child_result result;
+    json_t *states = NULL;
+
+    if (child_run(argv, SQUEUE_MS, &result, NULL) < 0)
+        return NULL;
+    if (WIFEXITED(result.status) && WEXITSTATUS(result.status) == 0) {
+        states = json_object();
+        for (char *save = NULL, *line = strtok_r(result.out, "\n", &save); line;
+             line = strtok_r(NULL, "\n", &save)) {
+            char *blank = strchr(line, ' ');
+            if (!blank)
+                continue;
+            *blank = '\0';
+            json_object_set_new(states, line, json_string(blank + 1));
+        }
+    }
+    child_result_free(&result);
+    return states;
+}
+
+/* Is there something to do for an attempt that nobody has touched for a while? */
+static bool is_lost(const json_t *attempt, const json_t *states, int64_t now_ms)
+{
+    const char *state = json_get_string(states, json_get_string(attempt, "job", ""), "");
+    bool intended = strcmp(json_get_string(attempt, "state", ""), "intended") == 0;
+    bool waiting = strcmp(state, "PENDING") == 0, running = strcmp(state, "RUNNING") == 0;
+
+    if (now_ms - json_get_int(attempt, "updated_ms", now_ms) < QUIET_MS)
+        return false;
+    if (running || strcmp(state, "SUSPENDED") == 0 || strcmp(state, "COMPLETING") == 0)
+        return false;
+    if (!waiting)
+        return true;
+    /* Queued again by the supervisor; its change of resources may not have been made. */
+    return intended && strcmp(json_get_string(attempt, "mode", ""), "requeue") == 0 &&
+           strcmp(json_get_string(attempt, "acted", ""), "queued again") != 0;
+}
+
+static void check_all(struct api *head, const struct config *config)
+{
+    json_t *reply = NULL, *attempt;
+    size_t i;
+
+    if (api_call(head, "GET", "/v1/attempts/open?scheduler=slurm", NULL, &reply, NULL) != 200 ||
+        json_array_size(json_object_get(reply, "attempts")) == 0) {
+        json_decref(reply);
+        return;
+    }
+    json_t *states = job_states();
+    if (states)
+        json_array_foreach(json_object_get(reply, "attempts"), i,
+                           attempt) if (is_lost(attempt, states, json_get_int(reply, "now_ms", 0)))
+            finish(head, config, attempt, -1);
+    json_decref(states);
+    json_decref(reply);
+}
+
+/* A batch script has ended; its supervisor reports before that, unless it was killed. */
+static void check_job(struct api *head, const struct config *config, const char *job, int status)
+{
+    char path[256] = "/v1/attempts/open?scheduler=slurm";
+    json_t *reply = NULL, *attempt;
+    size_t i;
+
+    if (urlquery_add(path, sizeof(path), "job", job) == 0 &&
+        api_call(head, "GET", path, NULL, &reply, NULL) == 200)
+        json_array_foreach(json_object_get(reply, "attempts"), i, attempt)
+        {
+            bool intended = strcmp(json_get_string(attempt, "state", ""), "intended") == 0;
+            const char *acted = json_get_string(attempt, "acted", "");
+            if (!intended || strcmp(acted, "queued again") != 0)
+                finish(head, config, attempt, intended ? -1 : status);
+        }
+    json_decref(reply);
+}
+
+pid_t lost_check(const struct config *config, const char *job, int status)
+{
+    pid_t pid = fork();
+    struct oom_error err = {""};
+
+    if (pid != 0)
+        return pid;
+    signal(SIGCHLD, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    bool local = strcmp(config->role, "node") != 0;
+    struct api *head =
+        api_open_head(local ? config->head_socket : config->head_url, HEAD_CALL_MS, &err);
+    if (head && job)
+        check_job(head, config, job, status);
+    else if (head)
+        check_all(head, config);
+    _exit(0);
+}
