@@ -26,7 +26,13 @@ print("trained on %d samples" % args.streaming_buffer_size)
 
 
 def stage(work):
-    """Puts the demo's jobs into the owner's directory."""
+    """Puts the demo's jobs into the owner's directory, and the stand-ins that they need on PATH:
+    not those for Slurm's own programs."""
+    shutil.copytree(TRAINERS / "fake", work / "trainers/fake",
+                    ignore=shutil.ignore_patterns("__pycache__"))
+    (work / "trainers/bin").mkdir()
+    for name in "stub", "python3", "ray":
+        shutil.copy(TRAINERS / "bin" / name, work / "trainers/bin" / name, follow_symlinks=False)
     for path in JOBS.iterdir():
         shutil.copy(path, work / path.name)
         os.chown(work / path.name, OWNER.pw_uid, OWNER.pw_gid)
@@ -34,7 +40,7 @@ def stage(work):
 
 def environment(work, name):
     """What makes the fake trainer play that job; it records each start in work/record.jsonl."""
-    return {"PATH": f"{TRAINERS}/bin:{os.environ['PATH']}", "FAKE_TRAINER": str(work / f"{name}.json"),
+    return {"PATH": f"{work}/trainers/bin:{os.environ['PATH']}", "FAKE_TRAINER": str(work / f"{name}.json"),
             "FAKE_TRAINER_RECORD": str(work / "record.jsonl")}
 
 
