@@ -23,5 +23,9 @@ int ctl_history(int argc, char **argv);
 int ctl_show(int argc, char **argv);
 int ctl_explain(int argc, char **argv);
 int ctl_plan(int argc, char **argv);
+int ctl_stop(int argc, char **argv);
+int ctl_hold(int argc, char **argv);
+int ctl_resume(int argc, char **argv);
+int ctl_budget(int argc, char **argv);
 
 #endif

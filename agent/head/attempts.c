@@ -293,6 +293,8 @@ static int end(struct service *service, const struct service_request *request, j
         status = 200;
     } else {
         const char *outcome = outcome_of(body);
+        if (*json_get_string(body, "framework", ""))
+            json_object_set(lineage, "framework", json_object_get(body, "framework"));
         status = store_end(service, body, id, number, outcome, err) < 0
                      ? -1
                      : next_step(service, lineage, attempts, number, outcome, body, reply, err);

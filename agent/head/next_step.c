@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/head/budget.h"
 #include "agent/head/deciding.h"
 #include "agent/head/lineage_steps.h"
+#include "agent/head/remember.h"
 #include "agent/lib/jsonget.h"
 #include "db/lineages.h"
 
@@ -30,6 +32,17 @@ static int retries_used(const json_t *attempts, int64_t number)
     return used;
 }
 
+/* The remembered settings could not be written into the script. */
+static bool refuses_memory(const json_t *refused)
+{
+    json_t *item;
+    size_t i;
+
+    json_array_foreach(refused, i, item) if (strcmp(json_get_string(item, "rung", ""),
+                                                    "as-before") == 0) return true;
+    return false;
+}
+
 static int decide(struct service *service, const json_t *lineage, const json_t *attempts,
                   int64_t number, const json_t *body, struct oom_decision *decision,
                   struct oom_error *err)
@@ -48,14 +61,21 @@ static int decide(struct service *service, const json_t *lineage, const json_t *
     int rc = -1;
 
     oom_incident_init(&incident);
-    if (oom_incident_from_json(input.incident, &incident, err) == 0 &&
-        lineage_steps(attempts, &incident, &steps, &input.step_count, err) == 0) {
+    if (oom_incident_from_json(input.incident, &incident, err) < 0)
+        goto out;
+    if (input.retries_used == 0 && !refuses_memory(input.refused)) {
+        rc = remember(service, lineage, &incident, decision, err);
+        if (rc != 0)
+            goto out;
+    }
+    if (lineage_steps(attempts, &incident, &steps, &input.step_count, err) == 0) {
         input.steps = steps;
         rc = deciding_run(service, &input, decision, err);
     }
+out:
     lineage_steps_free(steps, input.step_count);
     oom_incident_free(&incident);
-    return rc;
+    return rc < 0 ? -1 : 0;
 }
 
 /* The edits of all attempts so far and these, relative to what the user submitted. */
@@ -109,7 +129,12 @@ static int decided(struct service *service, const json_t *lineage, const json_t 
     struct oom_decision decision;
     int status = -1;
 
+    char bound[400];
+
     oom_decision_init(&decision);
+    int refused = budget_refuses(service, lineage, bound, sizeof(bound), err);
+    if (refused)
+        return refused < 0 ? -1 : stop(service, id, "stopped", bound, "", reply, err);
     if (decide(service, lineage, attempts, number, body, &decision, err) < 0)
         goto out;
     if (decision.retry && json_get_bool(options, "dry_run", false)) {

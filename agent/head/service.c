@@ -26,6 +26,8 @@ static const struct service_route {
     {"GET", "/v1/lineages/*/policies", attempts_policies},
     {"GET", "/v1/plan/policies", plan_policies},
     {"POST", "/v1/plan", plan_make},
+    {"POST", "/v1/lineages/*/*", lineage_steer},
+    {"GET", "/v1/budget", budget_show},
     {"POST", "/v1/reports", reports_add},
     {"GET", "/v1/reports/*", reports_of_job},
     {"GET", "/v1/history", history_list},

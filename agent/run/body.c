@@ -21,11 +21,30 @@ static int64_t gpus(void)
     return count;
 }
 
+/* Submissions of the same shape: the same script and arguments on as many GPUs. FNV-1a, which is
+ * enough to tell one user's scripts apart. */
+static void shape_of(const struct run *run, char *out, size_t size)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+    const struct launch *launch = &run->launch;
+
+    for (size_t i = 0; i < launch->script_length; i++)
+        hash = (hash ^ (unsigned char)launch->script_bytes[i]) * UINT64_C(1099511628211);
+    for (int i = launch->script_index < 0 ? 0 : launch->script_index + 1; launch->argv[i]; i++) {
+        for (const char *p = launch->argv[i]; *p; p++)
+            hash = (hash ^ (unsigned char)*p) * UINT64_C(1099511628211);
+        hash = (hash ^ 0xff) * UINT64_C(1099511628211);
+    }
+    snprintf(out, size, "%016llx-g%lld", (unsigned long long)hash, (long long)gpus());
+}
+
 static json_t *options_of(const struct run *run)
 {
     const struct run_options *o = &run->options;
     json_t *options = json_pack("{s:s, s:s, s:s, s:b}", "policy", o->policy, "mode", o->mode,
                                 "allow", o->allow, "dry_run", o->dry_run);
+    if (!o->memory)
+        json_object_set_new(options, "memory", json_string("off"));
 
     if (o->max_retries >= 0)
         json_object_set_new(options, "max_retries", json_integer(o->max_retries));
@@ -44,6 +63,9 @@ json_t *body_begin(const struct run *run, const struct attempt *attempt)
                              run->token, "node", slurm_node ? slurm_node : node, "gpus",
                              (json_int_t)gpus(), "options", options_of(run));
 
+    char shape[48];
+    shape_of(run, shape, sizeof(shape));
+    json_object_set_new(body, "shape", json_string(shape));
     if (attempt->known)
         json_object_set_new(body, "lineage", json_integer(attempt->lineage));
     return body;

@@ -27,6 +27,7 @@ enum {
     KEY_GRACE,
     KEY_NAME,
     KEY_SLURM,
+    KEY_MEMORY,
     KEY_AFTER,
     KEY_ENDED,
     KEY_VERSION
@@ -38,6 +39,7 @@ static const struct argp_option option_table[] = {
     {"mode", KEY_MODE, "MODE", 0, "auto, inplace, requeue or resubmit", 0},
     {"allow", KEY_ALLOW, "WHAT", 0, "training: also rungs that change what is trained", 0},
     {"dry-run", KEY_DRY, NULL, 0, "say what would be done, and do not retry", 0},
+    {"no-memory", KEY_MEMORY, NULL, 0, "do not begin with what worked for this script before", 0},
     {"db", KEY_DB, "FILE", 0, "the SQLite file (default: in the user's state directory)", 0},
     {"grace", KEY_GRACE, "SECONDS", 0,
      "end a job that has run out and is silent for so long (default 120, 0 never)", 0},
@@ -91,6 +93,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_DRY:
         o->dry_run = true;
+        return 0;
+    case KEY_MEMORY:
+        o->memory = false;
         return 0;
     case KEY_DB:
         o->db_path = arg;
@@ -277,6 +282,7 @@ int main(int argc, char **argv)
                                               .max_retries = -1,
                                               .mode = "auto",
                                               .allow = "",
+                                              .memory = true,
                                               .grace_s = DEFAULT_GRACE_S},
                                   .after = {.batch_status = -1}};
     struct run run = {0};

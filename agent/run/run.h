@@ -29,6 +29,7 @@ struct run_options {
     const char *mode;
     const char *allow;
     bool dry_run;
+    bool memory;         /* begin with what worked for the same script before */
     const char *db_path; /* NULL: what api_open_default finds */
     const char *name;
     int grace_s; /* a silent job that has run out is ended after this; 0: never */

@@ -40,8 +40,13 @@ void say_incident(const struct attempt *attempt, const struct oom_incident *inci
         snprintf(where, sizeof(where), ", rank %d%s%s", incident->cause.rank,
                  incident->cause.node ? " on " : "",
                  incident->cause.node ? incident->cause.node : "");
-    say("attempt %lld ended after %s: %s%s", (long long)attempt->number, took, incident->summary,
-        where);
+    /* The numbers have a line of their own. */
+    const char *numbers = n->tried_bytes >= 0 && n->free_bytes >= 0
+                              ? strstr(incident->summary, ": tried to allocate")
+                              : NULL;
+    int length = numbers ? (int)(numbers - incident->summary) : (int)strlen(incident->summary);
+    say("attempt %lld ended after %s: %.*s%s", (long long)attempt->number, took, length,
+        incident->summary, where);
     if (n->tried_bytes >= 0 && n->free_bytes >= 0) {
         humanize_bytes(n->tried_bytes, tried, sizeof(tried));
         humanize_bytes(n->free_bytes, left, sizeof(left));

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/head/remember.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/lib/jsonget.h"
+
+/* Resources are asked from the queue each time anew, and a guess must not ask for more of them. */
+static bool is_resource(const struct oom_edit *edit)
+{
+    return strncmp(edit->knob, "slurm:", 6) == 0 || strncmp(edit->knob, "ray:", 4) == 0;
+}
+
+static int fill(const json_t *row, struct oom_decision *decision, struct oom_error *err)
+{
+    const json_t *last = json_object_get(row, "decision");
+    struct oom_edits all = {NULL, 0};
+
+    if (oom_edits_from_json(json_object_get(row, "edits"), &all) < 0)
+        return oom_errorf(err, "the edits of a stored lineage are damaged");
+    for (size_t i = 0; i < all.count; i++)
+        if (!is_resource(&all.items[i]) &&
+            oom_edits_add(&decision->edits, all.items[i].knob, all.items[i].old_value,
+                          all.items[i].new_value, NULL) < 0) {
+            oom_edits_free(&all);
+            return oom_errorf(err, "out of memory");
+        }
+    oom_edits_free(&all);
+    if (decision->edits.count == 0)
+        return 0;
+    decision->retry = true;
+    decision->mode = OOM_MODE_INPLACE;
+    decision->cost = -1;
+    snprintf(decision->rung, sizeof(decision->rung), "as-before");
+    snprintf(decision->kind, sizeof(decision->kind), "%s", json_get_string(last, "kind", "tokens"));
+    snprintf(decision->policy, sizeof(decision->policy), "%s", json_get_string(last, "policy", ""));
+    snprintf(decision->reason, sizeof(decision->reason),
+             "lineage L%lld of the same script completed with these settings, so its ladder is "
+             "not climbed again",
+             (long long)json_get_int(row, "id", 0));
+    return 1;
+}
+
+int remember(struct service *service, const json_t *lineage, const struct oom_incident *incident,
+             struct oom_decision *decision, struct oom_error *err)
+{
+    const char *shape = json_get_string(lineage, "shape", "");
+    const char *memory = json_get_string(json_object_get(lineage, "options"), "memory", "on");
+    int rc = 0;
+
+    if (!*shape || strcmp(memory, "off") == 0)
+        return 0;
+    /* A lineage teaches only when it completed by itself: its last attempt ended well and was not
+     * cut short by a bound. */
+    json_t *rows = db_rows(
+        service->db,
+        db_query(service->db, err,
+                 "SELECT l.id, a.total_edits AS j_edits, a.decision AS j_decision FROM lineage l "
+                 "JOIN attempt a ON a.lineage = l.id AND a.number = "
+                 "(SELECT max(number) FROM attempt WHERE lineage = l.id) "
+                 "WHERE l.shape = ?1 AND l.uid = ?2 AND l.id <> ?3 AND l.state = 'completed' "
+                 "AND a.decision IS NOT NULL AND EXISTS (SELECT 1 FROM attempt f "
+                 "WHERE f.lineage = l.id AND f.number = 1 "
+                 "AND json_extract(f.incident, '$.domain') = ?4) "
+                 "ORDER BY l.updated_ms DESC LIMIT 1",
+                 "siis", shape, json_get_int(lineage, "uid", -1), json_get_int(lineage, "id", 0),
+                 oom_domain_name(incident->domain)),
+        err);
+    if (!rows)
+        return -1;
+    if (json_array_size(rows) > 0)
+        rc = fill(json_array_get(rows, 0), decision, err);
+    json_decref(rows);
+    return rc;
+}
