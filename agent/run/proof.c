@@ -15,6 +15,17 @@ static bool is_argument(const struct oom_edit *edit)
            strncmp(edit->knob, "ray:", 4) != 0;
 }
 
+/* A launcher that is a script shows as its interpreter: "python3 /usr/bin/ray job submit …". */
+static int verify(const struct oom_policy *policy, char **argv, const struct oom_edits *wanted,
+                  struct oom_error *why)
+{
+    int verdict = oom_argv_verify(policy, (const char *const *)argv, wanted, why);
+
+    if (verdict < 0 && argv[1] && strchr(argv[1], '/'))
+        verdict = oom_argv_verify(policy, (const char *const *)argv + 1, wanted, why);
+    return verdict;
+}
+
 void proof_look(struct run *run, struct attempt *attempt)
 {
     struct oom_edits wanted = {NULL, 0};
@@ -28,9 +39,7 @@ void proof_look(struct run *run, struct attempt *attempt)
     size_t count = wanted.count ? proctree_below(getpid(), &pids) : 0;
     for (size_t i = 0; i < count && attempt->applied < 0; i++) {
         char **argv = proctree_argv(pids[i]);
-        int verdict =
-            argv ? oom_argv_verify(run->proof_policy, (const char *const *)argv, &wanted, &why)
-                 : -1;
+        int verdict = argv ? verify(run->proof_policy, argv, &wanted, &why) : -1;
         if (verdict >= 0) {
             attempt->applied = verdict;
             snprintf(attempt->proof, sizeof(attempt->proof), "%s%s",
