@@ -28,8 +28,10 @@ struct oom_classifier *oom_classifier_new(const struct oom_signatures *set)
     classifier->set = set;
     classifier->tallies = calloc(set->count + 1, sizeof(*classifier->tallies));
     classifier->voices = calloc(VOICES_MAX, sizeof(*classifier->voices));
+    classifier->frame_memo = calloc(FRAME_MEMO, sizeof(*classifier->frame_memo));
     classifier->match_data = pcre2_match_data_create(16, NULL);
-    if (!set->compiled || !classifier->tallies || !classifier->voices || !classifier->match_data ||
+    if (!set->compiled || !classifier->tallies || !classifier->voices || !classifier->frame_memo ||
+        !classifier->match_data ||
         hs_alloc_scratch(set->database, &classifier->scratch) != HS_SUCCESS) {
         oom_classifier_free(classifier);
         return NULL;
@@ -59,6 +61,7 @@ void oom_classifier_free(struct oom_classifier *classifier)
     free(classifier->streams);
     free(classifier->tallies);
     free(classifier->voices);
+    free(classifier->frame_memo);
     free(classifier);
 }
 

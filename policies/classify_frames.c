@@ -83,29 +83,45 @@ void traceback_push(struct traceback *traceback, uint16_t rule, int64_t line)
     traceback->rule[traceback->count++] = rule;
 }
 
-bool frame_parse(const struct oom_signatures *set, const char *text, size_t length,
-                 struct traceback *traceback, int64_t line)
+/* Tracebacks repeat the same frames: what was found for one is remembered by its text. */
+static uint16_t find_cached(struct oom_classifier *classifier, const char *function, size_t length,
+                            const char *file, size_t file_length)
+{
+    uint64_t key = UINT64_C(0xcbf29ce484222325);
+
+    for (size_t i = 0; i < file_length; i++)
+        key = (key ^ (unsigned char)file[i]) * UINT64_C(0x100000001b3);
+    for (size_t i = 0; i < length; i++)
+        key = (key ^ (unsigned char)function[i]) * UINT64_C(0x100000001b3);
+    key |= 1;
+    struct frame_memo *memo = &classifier->frame_memo[(key >> 20) % FRAME_MEMO];
+    if (memo->key != key) {
+        memo->key = key;
+        memo->rule = frame_rule_find(classifier->set, function, length, file, file_length);
+    }
+    return memo->rule;
+}
+
+int frame_parse(struct oom_classifier *classifier, const char *text, size_t length, uint16_t *rule)
 {
     const char *end = text + length;
     const char *file = memmem(text, length, "File \"", 6);
 
     if (!file)
-        return false;
+        return -1;
     file += 6;
     const char *file_end = memchr(file, '"', (size_t)(end - file));
     if (!file_end)
-        return false;
+        return -1;
     const char *in = memmem(file_end, (size_t)(end - file_end), " in ", 4);
     const char *function = in ? in + 4 : end;
     const char *stop = function;
     while (stop < end && *stop != ' ' && *stop != '(' && *stop != '\\' && *stop != ',' &&
            *stop != '\r')
         stop++;
-    traceback_push(
-        traceback,
-        frame_rule_find(set, function, (size_t)(stop - function), file, (size_t)(file_end - file)),
-        line);
-    return true;
+    *rule = find_cached(classifier, function, (size_t)(stop - function), file,
+                        (size_t)(file_end - file));
+    return 0;
 }
 
 struct phase_guess traceback_phase(const struct oom_signatures *set,

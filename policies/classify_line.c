@@ -332,6 +332,8 @@ static bool is_shell(const char *body, size_t length)
     struct cursor c = {body, body + length};
 
     skip_spaces(&c);
+    if (c.at == c.end || !strchr("+$#deg/rasipt\"", *c.at))
+        return false;
     for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
         if (starts(&c, words[i]))
             return true;

@@ -9,7 +9,11 @@
 bool regex_matches(const struct oom_signatures *set, const pcre2_code *code,
                    pcre2_match_data *scratch, const char *text, size_t length)
 {
-    return pcre2_match(code, (PCRE2_SPTR)text, length, 0, 0, scratch, set->match_context) >= 0;
+    int rc = pcre2_jit_match(code, (PCRE2_SPTR)text, length, 0, 0, scratch, set->match_context);
+
+    if (rc == PCRE2_ERROR_JIT_BADOPTION) /* built without a JIT */
+        rc = pcre2_match(code, (PCRE2_SPTR)text, length, 0, 0, scratch, set->match_context);
+    return rc >= 0;
 }
 
 bool signature_confirms(const struct oom_signatures *set, const struct signature *sig,

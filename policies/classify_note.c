@@ -24,7 +24,6 @@ struct note {
     struct line_view view;
     int64_t line;
     struct voice *voice;
-    bool look_alike;
 };
 
 static bool confirms(struct note *n, const struct signature *sig)
@@ -173,8 +172,7 @@ static void note_context(struct note *n, const struct signature *sig)
         rule = by_method ? by_method : rule;
     }
     traceback_push(&n->voice->traceback, rule, n->line);
-    if (n->view.voice)
-        traceback_push(&n->stream->recent, rule, n->line);
+    traceback_push(&n->stream->recent, rule, n->line);
 }
 
 static void find_phase(struct note *n, struct event *event)
@@ -330,6 +328,16 @@ static void note_framework(struct note *n, const struct signature *sig)
     }
 }
 
+static void note_frame(struct note *n)
+{
+    uint16_t rule;
+
+    if (frame_parse(n->classifier, n->view.text, n->view.length, &rule))
+        return;
+    traceback_push(&n->voice->traceback, rule, n->line);
+    traceback_push(&n->stream->recent, rule, n->line);
+}
+
 /* --- the order of meanings -----------------------------------------------------------------------
  */
 
@@ -342,10 +350,7 @@ static void note_structure(struct note *n, const struct signature *sig)
         traceback_reset(&n->stream->recent);
         break;
     case SIG_FRAME:
-        if (frame_parse(n->classifier->set, n->view.text, n->view.length, &n->voice->traceback,
-                        n->line))
-            frame_parse(n->classifier->set, n->view.text, n->view.length, &n->stream->recent,
-                        n->line);
+        note_frame(n);
         break;
     case SIG_CONTEXT:
         note_context(n, sig);
@@ -405,7 +410,32 @@ static const struct signature *better(const struct signature *a, const struct si
     return a->kind <= b->kind ? a : b;
 }
 
-static void note_memory(struct note *n)
+/* Look-alikes matter for lines that would count for something else. Beyond the first ones, which
+ * are kept for the account, they are only searched then: logs may hold millions. */
+#define LOOK_ALIKES_COUNTED 64
+
+static bool note_look_alikes(struct note *n, bool matters)
+{
+    const struct oom_signatures *set = n->classifier->set;
+    bool found = false;
+
+    for (size_t i = 0; i < n->block->hit_count; i++) {
+        const struct signature *sig = &set->items[n->block->hits[i]];
+        if (sig->kind != SIG_LOOK_ALIKE ||
+            (!matters && !sig->settles &&
+             n->classifier->tallies[n->block->hits[i]].count >= LOOK_ALIKES_COUNTED))
+            continue;
+        if (!confirms(n, sig))
+            continue;
+        tally(n, sig, true);
+        found = true;
+        if (sig->settles)
+            events_void_names(n->classifier, (int)(n->stream - n->classifier->streams), n->line);
+    }
+    return found;
+}
+
+static const struct signature *find_memory(struct note *n)
 {
     const struct oom_signatures *set = n->classifier->set;
     const struct signature *best = NULL;
@@ -417,45 +447,42 @@ static void note_memory(struct note *n)
         if (confirms(n, sig))
             best = sig;
     }
-    if (best && n->look_alike)
-        return;
+    return best;
+}
+
+static void note_beside(struct note *n, const struct signature *sig)
+{
+    bool waiting = n->stream->waiting > 0;
+
+    if (sig->kind == SIG_RECOVERED && waiting && confirms(n, sig))
+        note_recovered(n, sig);
+    else if (sig->kind == SIG_DETAIL && waiting && confirms(n, sig))
+        note_detail(n, sig);
+    else if (sig->kind == SIG_SECONDARY && confirms(n, sig))
+        tally(n, sig, true);
+    else if (sig->kind == SIG_FAILURE && confirms(n, sig) && !note_look_alikes(n, true))
+        note_failure(n, sig);
+}
+
+static void note_memory(struct note *n)
+{
+    const struct oom_signatures *set = n->classifier->set;
+    const struct signature *best = find_memory(n);
+    bool look_alike = note_look_alikes(n, best != NULL);
+
     if (best && n->view.shell) {
         struct event *event = sighting_new(n->block, best, &n->view, n->line);
         if (event)
             discount_now(n, event, "a command or a comment, not output");
         return;
     }
-    if (best)
+    if (best && !look_alike)
         note_oom(n, best);
     for (size_t i = 0; i < n->block->hit_count && !n->view.shell; i++) {
         const struct signature *sig = &set->items[n->block->hits[i]];
-        if (sig->kind == SIG_RECOVERED && confirms(n, sig))
-            note_recovered(n, sig);
-        else if (sig->kind == SIG_DETAIL && !best && !n->look_alike && confirms(n, sig))
-            note_detail(n, sig);
-        else if (sig->kind == SIG_SECONDARY && !best && confirms(n, sig))
-            tally(n, sig, true);
-        else if (sig->kind == SIG_FAILURE && !best && confirms(n, sig))
-            note_failure(n, sig);
+        if (!best || sig->kind == SIG_RECOVERED)
+            note_beside(n, sig);
     }
-}
-
-static bool note_look_alikes(struct note *n)
-{
-    const struct oom_signatures *set = n->classifier->set;
-    bool found = false;
-
-    for (size_t i = 0; i < n->block->hit_count; i++) {
-        const struct signature *sig = &set->items[n->block->hits[i]];
-        if (sig->kind == SIG_LOOK_ALIKE && confirms(n, sig)) {
-            tally(n, sig, true);
-            found = true;
-            if (sig->settles)
-                events_void_names(n->classifier, (int)(n->stream - n->classifier->streams),
-                                  n->line);
-        }
-    }
-    return found;
 }
 
 void piece_note(struct block *block)
@@ -475,7 +502,6 @@ void piece_note(struct block *block)
         if (set->items[block->hits[i]].kind == SIG_QUOTE &&
             note_quote(&n, &set->items[block->hits[i]]))
             return;
-    n.look_alike = note_look_alikes(&n);
     for (size_t i = 0; i < block->hit_count; i++)
         note_structure(&n, &set->items[block->hits[i]]);
     if (!n.view.shell)

@@ -94,6 +94,12 @@ struct frame_rule {
 };
 
 #define FRAME_BUCKETS 1024
+#define FRAME_MEMO    2048
+
+struct frame_memo {
+    uint64_t key;
+    uint16_t rule;
+};
 
 struct literal {
     char *text;
@@ -215,9 +221,8 @@ void frame_rules_index(struct oom_signatures *set);
 /* The rule for a function in a file; 0 for none. file may be NULL (a remote method's name). */
 uint16_t frame_rule_find(const struct oom_signatures *set, const char *function, size_t length,
                          const char *file, size_t file_length);
-/* Reads `File "...", line N, in f` of a line. */
-bool frame_parse(const struct oom_signatures *set, const char *text, size_t length,
-                 struct traceback *traceback, int64_t line);
+/* Reads `File "...", line N, in f` of a line: its rule, 0 for none. -1: no frame. */
+int frame_parse(struct oom_classifier *classifier, const char *text, size_t length, uint16_t *rule);
 struct phase_guess traceback_phase(const struct oom_signatures *set,
                                    const struct traceback *traceback);
 
@@ -310,6 +315,7 @@ struct oom_classifier {
     size_t failure_count;
     struct tally *tallies; /* one a signature */
     struct voice *voices;
+    struct frame_memo *frame_memo;
     size_t voice_count;
     const struct signature *framework;
     uint64_t clock;
