@@ -128,12 +128,12 @@ unit: $(UNIT_BIN) $(BUILD)/share/oomretry
 	@set -e; for t in $(UNIT_BIN); do $$t; done
 
 test: deps
-	$(MAKE) all
-	$(MAKE) unit
+	$(MAKE) -j$$(nproc) all
+	$(MAKE) -j$$(nproc) unit
 	OOMRETRY_BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q -p no:cacheprovider tests
 
 demo: deps
-	$(MAKE) all
+	$(MAKE) -j$$(nproc) all
 	contrib/demo
 
 # libFuzzer targets; `make fuzz SECONDS=600` runs each for that long.
