@@ -5,6 +5,7 @@
 #ifndef AGENT_SCHED_SCHED_H
 #define AGENT_SCHED_SCHED_H
 
+#include <jansson.h>
 #include <stdbool.h>
 
 #include "oomretry/error.h"
@@ -17,6 +18,7 @@ struct sched_submission {
     const char *directory;
     const char *environment_file; /* NAME=VALUE, NUL-separated; NULL: this process's environment */
     bool hold;
+    const json_t *record; /* Ray: the whole request, whose entrypoint is `script` */
 };
 
 struct sched {
@@ -49,7 +51,8 @@ struct sched {
     int (*end_steps)(const char *job, struct oom_error *err);
 };
 
-extern const struct sched sched_slurm;
+/* sched_ray acts on the cluster that ray_use (agent/sched/ray.h) named last, by submission ids. */
+extern const struct sched sched_slurm, sched_ray;
 
 /* The scheduler that this process runs under, or NULL. */
 const struct sched *sched_detect(void);
