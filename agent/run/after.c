@@ -111,27 +111,6 @@ static void speak_into(const char *path)
         close(fd);
 }
 
-/* Kills that the nodes reported for this job since the attempt began. */
-static int64_t reported_kills(struct run *run, const struct attempt *attempt)
-{
-    char path[160];
-    json_t *reply = NULL, *task;
-    int64_t kills = -1;
-    size_t i;
-
-    snprintf(path, sizeof(path), "/v1/reports/%s?since_ms=%lld", run->job,
-             (long long)attempt->started_ms);
-    if (api_call(run->api, "GET", path, NULL, &reply, NULL) == 200)
-        json_array_foreach(json_object_get(reply, "tasks"), i, task)
-        {
-            int64_t count = json_get_int(task, "oom_kills", -1);
-            if (count >= 0)
-                kills = (kills < 0 ? 0 : kills) + count;
-        }
-    json_decref(reply);
-    return kills;
-}
-
 static void fill_exit(struct run *run, struct attempt *attempt, const char *text,
                       const struct after_options *options)
 {
@@ -154,7 +133,7 @@ static void fill_exit(struct run *run, struct attempt *attempt, const char *text
     if (slurm_field(text, "DerivedExitCode", word, sizeof(word)) &&
         sscanf(word, "%d:%d", &code, &signal_number) == 2 && signal_number == 125)
         attempt->exit.derived_exit_code = 253;
-    attempt->exit.cgroup_oom_kills = reported_kills(run, attempt);
+    attempt->exit.cgroup_oom_kills = next_reported_kills(run, attempt);
     attempt->ended_ms = db_now_ms();
 }
 

@@ -27,14 +27,15 @@ struct watch {
 };
 
 /* Slurm sends TERM and CONT of a cancellation to every process by itself; what --batch and
- * --signal=B: send reaches only this one. Seen on 22.05. A terminal sends to the whole group. */
+ * --signal=B: send reaches only this one. Seen on 22.05. A terminal and --full send to the whole
+ * group. */
 static bool must_forward(const struct run *run, const struct signalfd_siginfo *info)
 {
     if (info->ssi_code == SI_KERNEL)
         return false;
     if (run->options.in_job && (info->ssi_signo == SIGTERM || info->ssi_signo == SIGCONT))
         return false;
-    return true;
+    return !run->options.in_job || !witness_saw((int)info->ssi_signo);
 }
 
 static void reap(struct watch *watch)
@@ -161,12 +162,15 @@ static int start(struct watch *watch, struct oom_error *err)
         return oom_errorf(err, "cannot fork: %s", strerror(errno));
     if (watch->pid == 0)
         child(watch->run, &watch->run->signal_mask);
+    if (watch->run->options.in_job)
+        witness_start();
     output_parent(watch->run->output);
     return 0;
 }
 
 static void stop(struct watch *watch)
 {
+    witness_stop();
     if (watch->signals)
         event_free(watch->signals);
     if (watch->timer)

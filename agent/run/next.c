@@ -125,6 +125,26 @@ int next_begin(struct run *run, struct attempt *attempt, struct oom_error *err)
     return rc;
 }
 
+int64_t next_reported_kills(struct run *run, const struct attempt *attempt)
+{
+    char path[160];
+    json_t *reply = NULL, *task;
+    int64_t kills = -1;
+    size_t i;
+
+    snprintf(path, sizeof(path), "/v1/reports/%s?since_ms=%lld", run->job,
+             (long long)attempt->started_ms);
+    if (api_call(run->api, "GET", path, NULL, &reply, NULL) == 200)
+        json_array_foreach(json_object_get(reply, "tasks"), i, task)
+        {
+            int64_t count = json_get_int(task, "oom_kills", -1);
+            if (count >= 0)
+                kills = (kills < 0 ? 0 : kills) + count;
+        }
+    json_decref(reply);
+    return kills;
+}
+
 /* --- after an attempt --------------------------------------------------------------------------
  */
 
@@ -403,6 +423,13 @@ enum next next_after(struct run *run, struct attempt *attempt)
             say("%s does not answer (%s): the job ends as it would without oomrun",
                 api_where(run->api), err.text);
         return NEXT_STOP;
+    }
+    if (run->sched && !run->after && !exited_well(attempt)) {
+        /* Steps run in cgroups of their own, maybe on other nodes. */
+        int64_t kills = next_reported_kills(run, attempt);
+        if (kills > 0)
+            attempt->exit.cgroup_oom_kills =
+                kills + (attempt->exit.cgroup_oom_kills > 0 ? attempt->exit.cgroup_oom_kills : 0);
     }
     struct oom_script *script = launch_parse(&run->launch, NULL);
     bool masked = exited_well(attempt) && script && oom_script_masks_status(script);

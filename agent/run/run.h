@@ -147,6 +147,15 @@ int new_classifier_for(struct run *run, struct oom_error *err);
 /* Runs the command once; fills wait_status and the times. -1 only when it could not be started. */
 int attempt_run(struct run *run, struct attempt *attempt, struct oom_error *err);
 
+/* --- witness.c --------------------------------------------------------------------------------- */
+
+/* Runs beside the command, in the same process group, between these two. */
+void witness_start(void);
+void witness_stop(void);
+
+/* True when the signal that has just arrived went to the whole process group. */
+bool witness_saw(int signo);
+
 /* --- leftovers.c -------------------------------------------------------------------------------
  */
 
@@ -169,6 +178,10 @@ enum next { NEXT_STOP, NEXT_INPLACE, NEXT_GONE /* requeued or resubmitted */ };
 
 int next_begin(struct run *run, struct attempt *attempt, struct oom_error *err);
 enum next next_after(struct run *run, struct attempt *attempt);
+
+/* Processes that the kernel killed for memory in the job's tasks since the attempt began, as the
+ * nodes reported them; -1: no report. */
+int64_t next_reported_kills(struct run *run, const struct attempt *attempt);
 
 /* Does what was decided: `total` are all edits in force (taken over when the next attempt starts
  * in this allocation), `number` is the next attempt's. */
