@@ -26,16 +26,15 @@ struct watch {
     int64_t quiet_since_ms; /* the log has said nothing new since; 0: it speaks */
 };
 
-/* Slurm sends TERM and CONT of a cancellation to every process by itself; what --batch and
- * --signal=B: send reaches only this one. Seen on 22.05. A terminal and --full send to the whole
- * group. */
+/* Slurm sends CONT and TERM of a cancellation to every process by itself, and CONT after other
+ * signals too; what --batch and --signal=B: send reaches only this one. Seen on 22.05. */
 static bool must_forward(const struct run *run, const struct signalfd_siginfo *info)
 {
     if (info->ssi_code == SI_KERNEL)
         return false;
-    if (run->options.in_job && (info->ssi_signo == SIGTERM || info->ssi_signo == SIGCONT))
-        return false;
-    return !run->options.in_job || !witness_saw((int)info->ssi_signo);
+    if (!run->options.in_job)
+        return true;
+    return info->ssi_signo != SIGCONT && !witness_saw((int)info->ssi_signo);
 }
 
 static void reap(struct watch *watch)
