@@ -53,8 +53,11 @@ static json_t *new_fields(struct service *service, const struct service_request 
     char buffer[32];
     const json_t *body = request->body;
     json_t *policies = policies_active(service->db, err);
-    /* Root (the node's agent, a watcher) may begin for an owner; everybody else for himself. */
-    int64_t uid = request->uid == 0 ? json_get_int(body, "uid", 0) : (int64_t)request->uid;
+    /* Who acts for everybody (the node's agent, the Ray watcher) begins for an owner; everybody
+     * else for himself. */
+    int64_t uid = (int64_t)request->uid;
+    if (request->admin)
+        uid = json_get_int(body, "uid", uid);
     json_t *options = json_object_get(body, "options");
 
     if (!policies)
@@ -123,6 +126,35 @@ static bool same_submission(const json_t *lineage, const json_t *body)
     return !over || json_get_int(body, "restart", 0) > 0;
 }
 
+/* A scheduler whose ids never come back says "once": whatever became of the job meanwhile, its
+ * attempt is the one that has this token. */
+static const json_t *with_token(const json_t *attempts, const json_t *body)
+{
+    const char *token = json_get_string(body, "token", "");
+    size_t i;
+    json_t *attempt;
+
+    json_array_foreach(attempts, i, attempt)
+    {
+        if (*token && strcmp(json_get_string(attempt, "token", ""), token) == 0)
+            return attempt;
+    }
+    return NULL;
+}
+
+static json_t *begun(const json_t *lineage, const json_t *attempts, int64_t number)
+{
+    const json_t *attempt = json_array_get(attempts, (size_t)number - 1);
+    const json_t *next = json_array_get(attempts, (size_t)number);
+
+    return json_pack(
+        "{s:O, s:I, s:s, s:s, s:O, s:O, s:O}", "lineage", json_object_get(lineage, "id"), "attempt",
+        (json_int_t)number, "state", json_get_string(attempt, "state", ""), "next_state",
+        json_get_string(next, "state", ""), "edits", json_object_get(attempt, "total_edits"),
+        "options", json_object_get(lineage, "options"), "framework",
+        json_object_get(lineage, "framework"));
+}
+
 static int begin(struct service *service, const struct service_request *request, json_t **reply,
                  struct oom_error *err)
 {
@@ -131,7 +163,7 @@ static int begin(struct service *service, const struct service_request *request,
     const char *cluster = json_get_string(body, "cluster", service->cluster);
     json_t *lineage = NULL, *attempts = NULL;
     int64_t id = json_get_int(body, "lineage", 0), number = 1;
-    bool insert = false;
+    bool insert = false, once = json_get_bool(body, "once", false);
     int status = -1;
 
     if (!*job)
@@ -143,7 +175,7 @@ static int begin(struct service *service, const struct service_request *request,
         status = own_lineage(service, request, id, &lineage, err);
         if (status)
             return status;
-        if (!same_submission(lineage, body)) {
+        if (!once && !same_submission(lineage, body)) {
             json_decref(lineage);
             lineage = NULL;
         }
@@ -158,6 +190,12 @@ static int begin(struct service *service, const struct service_request *request,
     status = -1;
     if (!attempts)
         goto out;
+    const json_t *known = once ? with_token(attempts, body) : NULL;
+    if (known) {
+        *reply = begun(lineage, attempts, json_get_int(known, "number", 1));
+        status = 200;
+        goto out;
+    }
     pick(attempts, body, &number, &insert);
     if ((insert && insert_restart(service, id, last_of(attempts), number, err) < 0) ||
         lineage_add_job(service->db, id, json_get_string(lineage, "scheduler", ""),
@@ -168,10 +206,7 @@ static int begin(struct service *service, const struct service_request *request,
     attempts = lineage_attempts(service->db, id, err);
     if (!attempts)
         goto out;
-    *reply = json_pack(
-        "{s:I, s:I, s:O, s:O, s:O}", "lineage", (json_int_t)id, "attempt", (json_int_t)number,
-        "edits", json_object_get(last_of(attempts), "total_edits"), "options",
-        json_object_get(lineage, "options"), "framework", json_object_get(lineage, "framework"));
+    *reply = begun(lineage, attempts, number);
     status = 200;
 out:
     json_decref(lineage);
@@ -315,7 +350,7 @@ int attempts_end(struct service *service, const struct service_request *request,
 }
 
 /* Later knowledge about an attempt: the diff that was made for it, whether its change arrived,
- * what was done to start it. */
+ * what was done to start it. "job": the scheduler is about to know the lineage by that id too. */
 int attempts_note(struct service *service, const struct service_request *request,
                   const char *const *args, json_t **reply, struct oom_error *err)
 {

@@ -24,6 +24,7 @@ int attempts_open(struct service *service, const struct service_request *request
         db_query(service->db, err,
                  "SELECT a.lineage, a.number, a.state, a.restart, a.mode, a.node, a.acted, "
                  "a.started_ms, l.updated_ms, l.uid, l.scheduler, l.cluster, "
+                 "json_extract(l.options, '$.dashboard') AS dashboard, "
                  "coalesce(a.job, (SELECT job FROM job WHERE lineage = l.id "
                  "ORDER BY first_ms DESC LIMIT 1)) AS job "
                  "FROM attempt a JOIN lineage l ON l.id = a.lineage "

@@ -62,8 +62,8 @@ service_route_f attempts_begin, attempts_end, attempts_note, attempts_policies;
 service_route_f attempts_open, attempts_claim;
 /* agent/head/plan.c */
 service_route_f plan_make, plan_policies;
-/* agent/head/budget.c, steer.c */
-service_route_f budget_show, lineage_steer;
+/* agent/head/budget.c, steer.c, stats.c */
+service_route_f budget_show, lineage_steer, stats_show;
 /* agent/head/reports.c */
 service_route_f reports_add, reports_of_job;
 /* agent/head/history.c */

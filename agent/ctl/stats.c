@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * oomctl stats: what fails and what helps. oomctl doctor: is everything in its place? */
+#include <argp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/ctl/ctl.h"
+#include "agent/evidence/sigset.h"
+#include "agent/lib/api.h"
+#include "agent/lib/child.h"
+#include "agent/lib/config.h"
+#include "agent/lib/jsonget.h"
+#include "agent/lib/paths.h"
+#include "agent/lib/table.h"
+
+enum { KEY_JSON = 256, KEY_DB };
+
+struct arguments {
+    bool json;
+    const char *db_path;
+};
+
+static const struct argp_option option_table[] = {
+    {"json", KEY_JSON, NULL, 0, "as JSON", 0},
+    {"db", KEY_DB, "FILE", 0, "read this database instead of asking the head", 0},
+    {NULL, 0, NULL, 0, NULL, 0},
+};
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+    struct arguments *a = state->input;
+
+    if (key == KEY_JSON)
+        a->json = true;
+    else if (key == KEY_DB)
+        a->db_path = arg;
+    else
+        return ARGP_ERR_UNKNOWN;
+    return 0;
+}
+
+static void print_rows(const char *titles, const json_t *rows, const char *const *keys)
+{
+    struct table *table = table_new(titles);
+    json_t *row;
+    size_t i;
+
+    json_array_foreach(rows, i, row)
+    {
+        char cells[5][64] = {""};
+        for (int c = 0; c < 5 && keys[c]; c++) {
+            const json_t *value = json_object_get(row, keys[c]);
+            if (json_is_integer(value))
+                snprintf(cells[c], 64, "%lld", (long long)json_integer_value(value));
+            else
+                snprintf(cells[c], 64, "%s",
+                         json_string_value(value) ? json_string_value(value) : "-");
+        }
+        table_row(table, cells[0], cells[1], cells[2], cells[3], cells[4], NULL);
+    }
+    table_print(table, stdout);
+    table_free(table);
+}
+
+int ctl_stats(int argc, char **argv)
+{
+    static const struct argp argp = {
+        option_table, parse_option, NULL, "What fails, and which rungs help.", NULL, NULL, NULL};
+    static const char *const lineage_keys[] = {"framework", "state", "count", NULL};
+    static const char *const incident_keys[] = {"framework", "domain", "phase", "count", NULL};
+    static const char *const rung_keys[] = {"policy", "rung", "tried", "helped", "not_applied"};
+    struct arguments a = {0};
+    struct oom_error err = {""};
+    json_t *reply = NULL;
+
+    if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0)
+        return 2;
+    struct api *api = api_open_default(a.db_path, CTL_TIMEOUT_MS, &err);
+    int status = api ? api_call(api, "GET", "/v1/stats", NULL, &reply, &err) : -1;
+    api_close(api);
+    if (status != 200) {
+        fprintf(stderr, "oomctl: stats: %s\n", err.text);
+        json_decref(reply);
+        return 2;
+    }
+    const json_t *cost = json_object_get(reply, "cost");
+    if (a.json) {
+        json_dumpf(reply, stdout, JSON_INDENT(2));
+        putchar('\n');
+    } else {
+        print_rows("FRAMEWORK\tSTATE\tLINEAGES", json_object_get(reply, "lineages"), lineage_keys);
+        putchar('\n');
+        print_rows("FRAMEWORK\tDOMAIN\tPHASE\tFAILURES", json_object_get(reply, "incidents"),
+                   incident_keys);
+        putchar('\n');
+        print_rows("POLICY\tRUNG\tTRIED\tHELPED\tNOT APPLIED", json_object_get(reply, "rungs"),
+                   rung_keys);
+        printf("\n%lld failed attempts took %.1f GPU-hours\n",
+               (long long)json_get_int(cost, "failed_attempts", 0),
+               json_number_value(json_object_get(cost, "gpu_hours")));
+    }
+    json_decref(reply);
+    return 0;
+}
+
+static int bad;
+
+static void report(bool good, const char *what, const char *detail)
+{
+    printf("%-5s %s%s%s\n", good ? "ok" : "BAD", what, *detail ? ": " : "", detail);
+    bad += !good;
+}
+
+static void check_installation(void)
+{
+    static const char *const files[] = {"bin/oomrun", "libexec/oomretry/oomstart",
+                                        "lib/slurm/spank_oomretry.so"};
+    struct oom_error err = {""};
+    char path[4096];
+
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        bool found =
+            paths_under_prefix(files[i], path, sizeof(path), &err) == 0 && access(path, R_OK) == 0;
+        report(found, files[i], found ? path : "not in the tree of this program");
+    }
+    struct oom_signatures *set = sigset_load(&err);
+    report(set != NULL, "signatures", set ? "shipped and the site's load" : err.text);
+    oom_signatures_free(set);
+}
+
+static void check_head(void)
+{
+    struct oom_error err = {""};
+    struct api *api = api_open_default(NULL, CTL_TIMEOUT_MS, &err);
+    json_t *reply = NULL;
+    char text[2000];
+
+    int status = api ? api_call(api, "GET", "/v1/plan/policies", NULL, &reply, &err) : -1;
+    if (status == 200)
+        snprintf(text, sizeof(text), "%s, %zu policies", api_where(api),
+                 json_array_size(json_object_get(reply, "policies")));
+    report(status == 200, "head", status == 200 ? text : err.text);
+    json_decref(reply);
+    api_close(api);
+}
+
+/* A cluster is optional: without Slurm's programs oomrun works by hand. */
+static void check_slurm(void)
+{
+    const char *ping[] = {"scontrol", "ping", NULL};
+    const char *help[] = {"sbatch", "--help", NULL};
+    struct child_result result;
+    struct oom_error err = {""};
+    char *out = NULL;
+
+    if (child_expect(ping, CTL_TIMEOUT_MS, &out, &err) < 0) {
+        printf("-     Slurm: %s (oomrun by hand does not need it)\n", err.text);
+        return;
+    }
+    out[strcspn(out, "\n")] = '\0';
+    report(true, "Slurm", out);
+    free(out);
+    if (child_run(help, CTL_TIMEOUT_MS, &result, &err) == 0) {
+        bool known = strstr(result.out, "oom-retry") != NULL;
+        report(known, "plugin",
+               known ? "sbatch knows --oom-retry"
+                     : "sbatch does not know --oom-retry: is the line in "
+                       "plugstack.conf?");
+        child_result_free(&result);
+    }
+}
+
+int ctl_doctor(int argc, char **argv)
+{
+    static const struct argp argp = {NULL, NULL, NULL, "Looks whether everything is in its place.",
+                                     NULL, NULL, NULL};
+    struct config config;
+    struct oom_error err = {""};
+
+    if (argp_parse(&argp, argc, argv, 0, NULL, NULL) != 0)
+        return 2;
+    bad = 0;
+    bool good = config_load(NULL, &config, &err) == 0;
+    report(good, "configuration", good ? "" : err.text);
+    if (good)
+        config_free(&config);
+    check_installation();
+    check_head();
+    check_slurm();
+    return bad ? 1 : 0;
+}
