@@ -848,6 +848,22 @@ static int parse_recognise(struct oom_policy *policy, const struct place *place)
     return 0;
 }
 
+/* Where the framework's configuration file is named; rewrite reads the document itself. */
+static int parse_config(const struct oom_policy *policy, const struct place *place)
+{
+    const json_t *config = json_object_get(policy->document, "config");
+    struct place here = inside(place, "config");
+    bool positional;
+
+    if (!config)
+        return 0;
+    return check_keys(&here, config, "flags positional") != 0 ||
+                   string_array(&here, config, "flags") != 0 ||
+                   get_bool(&here, config, "positional", &positional) != 0
+               ? -1
+               : 0;
+}
+
 static int parse_advice(const struct oom_policy *policy, const struct place *place)
 {
     const json_t *advice = json_object_get(policy->document, "advice");
@@ -870,8 +886,8 @@ int policy_parse(struct oom_policy *policy, const char *name, struct oom_error *
     const char *family, *title;
 
     if (check_keys(&place, policy->document,
-                   "name title family dash_alike recognise let captures knobs rules rungs ladders "
-                   "advice sources") != 0 ||
+                   "name title family dash_alike recognise config let captures knobs rules rungs "
+                   "ladders advice sources") != 0 ||
         get_string(&place, policy->document, "name", true, &policy->name) != 0 ||
         get_string(&place, policy->document, "title", true, &title) != 0 ||
         get_string(&place, policy->document, "family", true, &family) != 0 ||
@@ -886,9 +902,9 @@ int policy_parse(struct oom_policy *policy, const char *name, struct oom_error *
     if (policy->family == OOM_FAMILY_HF || policy->family == OOM_FAMILY_AXOLOTL ||
         policy->family == OOM_FAMILY_TYRO)
         policy->dash_alike = true;
-    if (parse_recognise(policy, &place) != 0 || parse_advice(policy, &place) != 0 ||
-        parse_knobs(policy, &place) != 0 || parse_captures(policy, &place) != 0 ||
-        parse_lets(policy, &place) != 0 || parse_bounds(policy, &place) != 0)
+    if (parse_recognise(policy, &place) != 0 || parse_config(policy, &place) != 0 ||
+        parse_advice(policy, &place) != 0 || parse_knobs(policy, &place) != 0 ||
+        parse_captures(policy, &place) != 0 || parse_lets(policy, &place) != 0 || parse_bounds(policy, &place) != 0)
         return -1;
     if (parse_guards(policy, &place, policy->document, "rules", &policy->rules,
                      &policy->rule_count) != 0)

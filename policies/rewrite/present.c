@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policies/rewrite/plan.h"
+#include "policies/rewrite/config.h"
 
 static const struct rw_cmd *first_training(const struct rw_analysis *a)
 {
@@ -35,8 +35,10 @@ static const char *where_of(struct rw *rw, const struct rw_text *text)
 }
 
 static int read_knob(struct rw_analysis *a, const struct oom_policy *policy,
-                     const struct rw_cmd *cmd, const struct oom_knob *known, struct oom_values *out)
+                     const struct rw_cmd *cmd, struct rw_config *config,
+                     const struct oom_knob *known, struct oom_values *out)
 {
+    const char *value, *where;
     struct rw_knob knob = {.name = known->name, .known = known};
     struct rw *rw = &a->rw;
     struct rw_hit hit;
@@ -57,9 +59,11 @@ static int read_knob(struct rw_analysis *a, const struct oom_policy *policy,
         return oom_values_set(out, known->name, rw_hit_value(rw, cmd, &hit), OOM_SOURCE_SCRIPT,
                               where_of(rw, &text));
     }
+    if (rw_config_get(config, rw, policy, cmd, known->name, &value, &where))
+        return oom_values_set(out, known->name, value, OOM_SOURCE_CONFIG, where);
     if (strncmp(known->name, "slurm:", 6) == 0) {
         uint32_t line = 0;
-        const char *value = rw_sbatch_value(rw, rw->root, known->name + 6, &line);
+        value = rw_sbatch_value(rw, rw->root, known->name + 6, &line);
         if (value)
             return oom_values_set(out, known->name, value, OOM_SOURCE_SCRIPT,
                                   rw_printf(&rw->arena, "%s:%u", rw->root->name, line));
@@ -72,6 +76,7 @@ int oom_script_values(const struct oom_script *script, const struct oom_policy *
 {
     size_t count = oom_policy_knob_count(policy), env_count = 0;
     const char **env_names = calloc(count + 1, sizeof(*env_names));
+    struct rw_config *volatile config = NULL; /* outlives the jump that ends a large script */
     struct rw_analysis a;
 
     memset(out, 0, sizeof(*out));
@@ -89,11 +94,13 @@ int oom_script_values(const struct oom_script *script, const struct oom_policy *
             rc = oom_errorf(err, "%s: too large to be read", script->source.name);
         } else {
             const struct rw_cmd *cmd = first_training(&a);
+            config = cmd ? rw_config_open(&a.rw, policy, cmd) : NULL;
             for (size_t i = 0; rc == 0 && i < count; i++)
-                rc = read_knob(&a, policy, cmd, oom_policy_knob_at(policy, i), out);
+                rc = read_knob(&a, policy, cmd, config, oom_policy_knob_at(policy, i), out);
             if (rc != 0)
                 oom_errorf(err, "out of memory");
         }
+        rw_config_close(config);
         rw_analysis_free(&a);
     }
     free(env_names);
