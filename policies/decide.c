@@ -161,7 +161,8 @@ static const char *history_against(const struct making *m, const struct candidat
     else if (lineage_taken_back(m->input, policy, name))
         snprintf(text, size, "was taken back before: it made it worse");
     else if (lineage_changed_nothing(m->input, policy, name))
-        snprintf(text, size, "changed nothing last time: the same bytes are missing");
+        snprintf(text, size,
+                 "changed nothing when it was used: the same bytes were missing after it");
     else if (uses > 0 && (candidate->rung->restart || only_literals(candidate->rung)))
         snprintf(text, size, "was used already");
     else if (uses >= candidate->params.repeat)
@@ -617,18 +618,6 @@ static int take_back(struct making *m, int index, struct choice *choice)
     return rc;
 }
 
-/* Less of something cannot have made it worse by itself: going on from there beats stopping. */
-static bool may_stack(const struct making *m, int index)
-{
-    static const char *const kinds[] = {"tokens", "recompute", "buffer", "concurrency"};
-    const struct rung *rung = lineage_rung(&m->input->steps[index], m->policies, m->policy_count);
-
-    for (size_t i = 0; rung && i < sizeof(kinds) / sizeof(kinds[0]); i++)
-        if (strcmp(rung->kind, kinds[i]) == 0)
-            return true;
-    return false;
-}
-
 static int decide_ladder(struct making *m)
 {
     const struct oom_incident *incident = m->input->incident;
@@ -644,7 +633,8 @@ static int decide_ladder(struct making *m)
         rc = finish_retry(m, incident, &choice) == 0 ? 1 : -1;
     if (rc == 0 && worse >= 0)
         rc = take_back(m, worse, &choice);
-    if (rc == 0 && (worse < 0 || moved || may_stack(m, worse))) {
+    /* What made it worse is never built upon; what moved the problem may be all that there is. */
+    if (rc == 0 && (worse < 0 || moved)) {
         rc = choose(m, incident, &m->base, "", false, &choice);
         if (rc == 1)
             rc = finish_retry(m, incident, &choice) == 0 ? 1 : -1;

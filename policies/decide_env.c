@@ -271,6 +271,49 @@ static void resolve_mem(const struct decide_env *env, const char *mib, const cha
         out->kind = OOM_EXPR_NULL;
 }
 
+/* "4", "a100:4", "gpu:a100:4", "gpu:4(S:0-1)": 4. */
+static bool gpus_of(const char *text, double *out)
+{
+    if (!text)
+        return false;
+    const char *colon = strrchr(text, ':');
+    const char *open = strchr(text, '(');
+    while (colon && open && colon > open) {
+        const char *before = NULL;
+        for (const char *c = text; c < open; c++)
+            if (*c == ':')
+                before = c;
+        colon = before;
+        break;
+    }
+    const char *digits = colon ? colon + 1 : text;
+    char *end;
+    *out = strtod(digits, &end);
+    return end > digits && (*end == '\0' || *end == '(') && *out >= 1;
+}
+
+/* How many GPUs the job has: what the scheduler says, or what the script asks it for, or what
+ * its launcher starts. */
+static void resolve_gpus(const struct decide_env *env, bool world, struct oom_expr_value *out)
+{
+    double gpus, nodes = 1;
+    const char *text = fact_text(env, "slurm.nodes");
+
+    out->kind = OOM_EXPR_NULL;
+    if (!text)
+        text = fact_text(env, "slurm:nodes");
+    if (text && !oom_expr_read_number(text, &nodes))
+        return; /* "2-4" */
+    if (gpus_of(fact_text(env, "slurm.gpus"), &gpus) ||
+        gpus_of(fact_text(env, "slurm:gpus"), &gpus))
+        oom_expr_set_number(out, world ? gpus : gpus / nodes);
+    else if (gpus_of(fact_text(env, "slurm:gpus-per-node"), &gpus) ||
+             gpus_of(fact_text(env, "slurm:gres"), &gpus))
+        oom_expr_set_number(out, world ? gpus * nodes : gpus);
+    else if (world && gpus_of(fact_text(env, "launch.processes"), &gpus))
+        oom_expr_set_number(out, gpus);
+}
+
 static void resolve_fact(const struct decide_env *env, const char *name, struct oom_expr_value *out)
 {
     static const char *const yes[] = {"true", "yes", NULL};
@@ -283,6 +326,14 @@ static void resolve_fact(const struct decide_env *env, const char *name, struct 
     }
     if (strcmp(name, "slurm.mem_max_mib") == 0) {
         resolve_mem(env, name, "slurm.mem_max_bytes", out);
+        return;
+    }
+    if (strcmp(name, "world.gpus") == 0 || strcmp(name, "node.gpus") == 0) {
+        resolve_gpus(env, name[0] == 'w', out);
+        return;
+    }
+    if (strcmp(name, "framework") == 0) {
+        oom_expr_set_string(out, env->framework->name);
         return;
     }
     if (strcmp(name, "mode") == 0) {

@@ -48,7 +48,7 @@ int lineage_uses(const struct oom_case *input, const char *policy, const char *r
 bool lineage_taken_back(const struct oom_case *input, const char *policy, const char *rung);
 bool lineage_not_applied(const struct oom_case *input, const char *policy, const char *rung);
 const char *lineage_refused(const struct oom_case *input, const char *rung); /* why, or NULL */
-/* The last step was this rung, and just as many bytes are missing as before it. */
+/* The rung was used, and just as many bytes were missing after it as before. */
 bool lineage_changed_nothing(const struct oom_case *input, const char *policy, const char *rung);
 /* The settings after `edits` are those of an attempt that has already failed. */
 bool lineage_is_repeat(const struct oom_case *input, const struct oom_edits *edits);

@@ -51,13 +51,18 @@ const char *lineage_refused(const struct oom_case *input, const char *rung)
 
 bool lineage_changed_nothing(const struct oom_case *input, const char *policy, const char *rung)
 {
-    if (input->step_count == 0)
-        return false;
-    const struct oom_step *last = &input->steps[input->step_count - 1];
-    int64_t after = oom_numbers_short_bytes(&input->incident->numbers);
-    return is_step(last, policy, rung) && last->edits.count > 0 && last->short_before_bytes > 0 &&
-           last->domain == input->incident->domain && last->phase == input->incident->phase &&
-           after == last->short_before_bytes;
+    for (size_t i = 0; i < input->step_count; i++) {
+        const struct oom_step *step = &input->steps[i];
+        bool last = i + 1 == input->step_count;
+        int64_t after =
+            last ? oom_numbers_short_bytes(&input->incident->numbers) : step[1].short_before_bytes;
+        enum oom_domain domain = last ? input->incident->domain : step[1].domain;
+        enum oom_phase phase = last ? input->incident->phase : step[1].phase;
+        if (is_step(step, policy, rung) && step->edits.count > 0 && step->short_before_bytes > 0 &&
+            step->domain == domain && step->phase == phase && after == step->short_before_bytes)
+            return true;
+    }
+    return false;
 }
 
 static bool same_value(const char *a, const char *b)
@@ -157,42 +162,25 @@ const struct rung *lineage_rung(const struct oom_step *step,
     return NULL;
 }
 
-/* How far into a step of training a phase lies: failing later than before is progress. */
-static int progress(enum oom_phase phase)
+/* Less of something never needs more: when more is missing after such a rung, the attempt got
+ * further than the one before. */
+static bool only_reduces(const struct rung *rung)
 {
-    switch (phase) {
-    case OOM_PHASE_INIT:
-        return 1;
-    case OOM_PHASE_DATA:
-        return 2;
-    case OOM_PHASE_GENERATION:
-        return 3;
-    case OOM_PHASE_LOG_PROBS:
-        return 4;
-    case OOM_PHASE_FORWARD:
-        return 5;
-    case OOM_PHASE_BACKWARD:
-        return 6;
-    case OOM_PHASE_COLLECTIVE:
-        return 7;
-    case OOM_PHASE_OPTIMIZER:
-        return 8;
-    case OOM_PHASE_WEIGHT_SYNC:
-        return 9;
-    case OOM_PHASE_EVAL:
-    case OOM_PHASE_CHECKPOINT:
-        return 10;
-    case OOM_PHASE_UNKNOWN:
-        break;
-    }
-    return 0;
+    static const char *const kinds[] = {"tokens", "recompute", "buffer", "concurrency"};
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (strcmp(rung->kind, kinds[i]) == 0)
+            return true;
+    return false;
 }
 
+/* Only the same phase compares: optimizer state that exists from the first step on, for example,
+ * is missing to the forward pass of the second. */
 static bool grew(const struct oom_step *step, const struct oom_incident *incident)
 {
     int64_t after = oom_numbers_short_bytes(&incident->numbers);
 
-    if (step->domain != incident->domain || progress(incident->phase) > progress(step->phase))
+    if (step->domain != incident->domain || step->phase != incident->phase)
         return false;
     if (after == OOM_UNSTATED)
         after = step->short_after_bytes;
@@ -207,8 +195,9 @@ int lineage_worse_step(const struct oom_case *input, const struct oom_policy *co
     if (input->step_count == 0)
         return -1;
     const struct oom_step *last = &input->steps[input->step_count - 1];
+    const struct rung *last_rung = lineage_rung(last, policies, policy_count);
     if (!last->taken_back && !last->not_applied && last->edits.count > 0 &&
-        grew(last, input->incident))
+        !(last_rung && only_reduces(last_rung)) && grew(last, input->incident))
         return (int)input->step_count - 1;
     for (size_t i = input->step_count; i-- > 0;) {
         const struct oom_step *step = &input->steps[i];

@@ -39,6 +39,9 @@ const char *const policy_fact_names[] = {
     "requeue_allowed",
     "fileroot_shared",
     "colocated",
+    "framework",
+    "world.gpus",
+    "node.gpus",
     "model.heads",
     "model.kv_heads",
     NULL,
@@ -904,7 +907,8 @@ int policy_parse(struct oom_policy *policy, const char *name, struct oom_error *
         policy->dash_alike = true;
     if (parse_recognise(policy, &place) != 0 || parse_config(policy, &place) != 0 ||
         parse_advice(policy, &place) != 0 || parse_knobs(policy, &place) != 0 ||
-        parse_captures(policy, &place) != 0 || parse_lets(policy, &place) != 0 || parse_bounds(policy, &place) != 0)
+        parse_captures(policy, &place) != 0 || parse_lets(policy, &place) != 0 ||
+        parse_bounds(policy, &place) != 0)
         return -1;
     if (parse_guards(policy, &place, policy->document, "rules", &policy->rules,
                      &policy->rule_count) != 0)

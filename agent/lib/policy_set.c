@@ -6,6 +6,16 @@
 
 #include "agent/lib/jsonget.h"
 
+/* Those that know a framework are asked before the general ones. */
+static int by_order(const void *left, const void *right)
+{
+    const struct oom_policy *a = *(const struct oom_policy *const *)left;
+    const struct oom_policy *b = *(const struct oom_policy *const *)right;
+    int difference = oom_policy_order(a) - oom_policy_order(b);
+
+    return difference ? difference : strcmp(oom_policy_name(a), oom_policy_name(b));
+}
+
 int policy_set_fetch(struct api *api, const char *path, struct policy_set *set,
                      struct oom_error *err)
 {
@@ -38,6 +48,8 @@ int policy_set_fetch(struct api *api, const char *path, struct policy_set *set,
     json_decref(reply);
     if (rc < 0)
         policy_set_free(set);
+    else if (set->count > 1)
+        qsort(set->items, set->count, sizeof(*set->items), by_order);
     return rc;
 }
 
