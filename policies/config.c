@@ -20,7 +20,7 @@ struct level {
 };
 
 struct reader {
-    struct config *out;
+    struct oom_config *out;
     size_t capacity;
     struct level levels[MAX_DEPTH];
     size_t depth;
@@ -29,19 +29,19 @@ struct reader {
 
 static int add(struct reader *r, const char *value, size_t length, uint32_t line)
 {
-    struct config *out = r->out;
+    struct oom_config *out = r->out;
 
     if (out->count == MAX_ENTRIES)
         return -1;
     if (out->count == r->capacity) {
         size_t more = r->capacity ? r->capacity * 2 : 64;
-        struct config_entry *items = realloc(out->items, more * sizeof(*items));
+        struct oom_config_entry *items = realloc(out->items, more * sizeof(*items));
         if (!items)
             return -1;
         out->items = items;
         r->capacity = more;
     }
-    struct config_entry *entry = &out->items[out->count];
+    struct oom_config_entry *entry = &out->items[out->count];
     entry->path = strdup(r->path);
     entry->value = value ? strndup(value, length) : NULL;
     entry->line = line;
@@ -230,7 +230,7 @@ static void read_toml(struct reader *r, const char *bytes, size_t length)
     }
 }
 
-int config_parse(const char *bytes, size_t length, bool toml, struct config *out)
+int oom_config_parse(const char *bytes, size_t length, bool toml, struct oom_config *out)
 {
     struct reader r = {.out = out};
 
@@ -242,7 +242,7 @@ int config_parse(const char *bytes, size_t length, bool toml, struct config *out
     return out->count ? 0 : -1;
 }
 
-void config_free(struct config *config)
+void oom_config_free(struct oom_config *config)
 {
     for (size_t i = 0; i < config->count; i++) {
         free(config->items[i].path);
@@ -252,7 +252,7 @@ void config_free(struct config *config)
     memset(config, 0, sizeof(*config));
 }
 
-const struct config_entry *config_find(const struct config *config, const char *path)
+const struct oom_config_entry *oom_config_find(const struct oom_config *config, const char *path)
 {
     /* the last of two wins, as the loaders have it */
     for (size_t i = config->count; i-- > 0;)
@@ -265,8 +265,8 @@ const struct config_entry *config_find(const struct config *config, const char *
  */
 
 struct lookup {
-    const struct config *config;
-    config_override_f *override;
+    const struct oom_config *config;
+    oom_config_override_f *override;
     void *arg;
     int left; /* references that may still be followed */
 };
@@ -283,7 +283,7 @@ static bool path_value(struct lookup *l, const char *path, char *scratch, size_t
         *value = set;
         return true;
     }
-    const struct config_entry *entry = config_find(l->config, path);
+    const struct oom_config_entry *entry = oom_config_find(l->config, path);
     if (!entry)
         return false;
     *value = entry->value;
@@ -366,11 +366,12 @@ static bool expand(struct lookup *l, const char *text, char *scratch, size_t siz
     return reference(l, body, scratch, size, value);
 }
 
-bool config_value(const struct config *config, const char *path, config_override_f *override,
-                  void *arg, char *scratch, size_t size, const char **value)
+bool oom_config_value(const struct oom_config *config, const char *path,
+                      oom_config_override_f *override, void *arg, char *scratch, size_t size,
+                      const char **value)
 {
     struct lookup l = {.config = config, .override = override, .arg = arg, .left = MAX_REFERENCES};
-    const struct config_entry *entry = config_find(config, path);
+    const struct oom_config_entry *entry = oom_config_find(config, path);
 
     *value = NULL;
     if (!entry)

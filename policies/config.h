@@ -10,30 +10,31 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct config_entry {
+struct oom_config_entry {
     char *path;  /* "actor.mb_spec.max_tokens_per_mb", "actor.scheduling_spec.0.mem" */
     char *value; /* NULL: null */
     uint32_t line;
 };
 
-struct config {
-    struct config_entry *items;
+struct oom_config {
+    struct oom_config_entry *items;
     size_t count;
 };
 
 /* What the command line sets a path to; NULL: nothing. */
-typedef const char *config_override_f(void *arg, const char *path);
+typedef const char *oom_config_override_f(void *arg, const char *path);
 
 /* JSON is read as the YAML that it is. -1 when out of memory or nothing could be read. */
-int config_parse(const char *bytes, size_t length, bool toml, struct config *out);
-void config_free(struct config *config);
+int oom_config_parse(const char *bytes, size_t length, bool toml, struct oom_config *out);
+void oom_config_free(struct oom_config *config);
 
-const struct config_entry *config_find(const struct config *config, const char *path);
+const struct oom_config_entry *oom_config_find(const struct oom_config *config, const char *path);
 
 /* The value of a path with ${other.path}, ${mul:a,b} and ${oc.select:a,b} followed, through
  * `override` first. False when the file does not set it or it cannot be known; *value is NULL for
  * null, and lives in `scratch` or in the configuration. */
-bool config_value(const struct config *config, const char *path, config_override_f *override,
-                  void *arg, char *scratch, size_t size, const char **value);
+bool oom_config_value(const struct oom_config *config, const char *path,
+                      oom_config_override_f *override, void *arg, char *scratch, size_t size,
+                      const char **value);
 
 #endif

@@ -9,7 +9,7 @@
 #include "policies/rewrite/config.h"
 
 struct rw_config {
-    struct config parsed;
+    struct oom_config parsed;
     const char *path;
 };
 
@@ -61,10 +61,10 @@ struct rw_config *rw_config_open(struct rw *rw, const struct oom_policy *policy,
         rw->source->read_side(rw->source->read_side_arg, path, &bytes, &length) != 0)
         return NULL;
     config = length <= RW_MAX_SCRIPT_BYTES ? calloc(1, sizeof(*config)) : NULL;
-    if (config && config_parse(bytes, length, ends_with(path, ".toml"), &config->parsed) == 0) {
+    if (config && oom_config_parse(bytes, length, ends_with(path, ".toml"), &config->parsed) == 0) {
         config->path = path;
     } else if (config) {
-        config_free(&config->parsed);
+        oom_config_free(&config->parsed);
         free(config);
         config = NULL;
     }
@@ -76,7 +76,7 @@ void rw_config_close(struct rw_config *config)
 {
     if (!config)
         return;
-    config_free(&config->parsed);
+    oom_config_free(&config->parsed);
     free(config);
 }
 
@@ -122,10 +122,11 @@ bool rw_config_get(struct rw_config *config, struct rw *rw, const struct oom_pol
     char path[256], scratch[512];
 
     if (!config || !file_name(policy, knob, path, sizeof(path)) ||
-        !config_value(&config->parsed, path, override, &o, scratch, sizeof(scratch), value))
+        !oom_config_value(&config->parsed, path, override, &o, scratch, sizeof(scratch), value))
         return false;
     if (*value)
         *value = rw_strndup(&rw->arena, *value, strlen(*value));
-    *where = rw_printf(&rw->arena, "%s:%u", config->path, config_find(&config->parsed, path)->line);
+    *where =
+        rw_printf(&rw->arena, "%s:%u", config->path, oom_config_find(&config->parsed, path)->line);
     return true;
 }
