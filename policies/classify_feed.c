@@ -93,6 +93,7 @@ static void piece_open(struct block *block, size_t hit_end)
     block->piece_start = start;
     block->piece_end = end;
     block->hit_count = 0;
+    block->hit_kinds = 0;
 }
 
 static void piece_close(struct block *block)
@@ -128,8 +129,10 @@ static int on_hit(unsigned int id, unsigned long long from, unsigned long long t
         size_t k = 0;
         while (k < block->hit_count && block->hits[k] != sig)
             k++;
-        if (k == block->hit_count && k < HITS_MAX)
-            block->hits[block->hit_count++] = sig;
+        if (k < block->hit_count || k == HITS_MAX)
+            continue;
+        block->hits[block->hit_count++] = sig;
+        block->hit_kinds |= 1u << set->items[sig].kind;
     }
     return 0;
 }

@@ -340,11 +340,8 @@ static bool is_shell(const char *body, size_t length)
     return false;
 }
 
-void line_view(const char *raw, size_t length, char *scratch, struct line_view *view)
+void line_clean(const char *raw, size_t length, char *scratch, struct line_view *view)
 {
-    view->voice = 0;
-    view->rank = -1;
-    view->node[0] = '\0';
     while (length > 0 && (raw[length - 1] == '\r' || raw[length - 1] == '\n'))
         length--;
     if (memchr(raw, '\033', length) || memchr(raw, '\0', length)) {
@@ -354,6 +351,13 @@ void line_view(const char *raw, size_t length, char *scratch, struct line_view *
         view->text = raw;
         view->length = length;
     }
+}
+
+void line_speaker(struct line_view *view)
+{
+    view->voice = 0;
+    view->rank = -1;
+    view->node[0] = '\0';
     read_prefixes(view);
     view->shell = is_shell(view->body, view->body_length);
 }

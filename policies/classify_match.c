@@ -16,9 +16,23 @@ bool regex_matches(const struct oom_signatures *set, const pcre2_code *code,
     return rc >= 0;
 }
 
+static bool holds_one(const json_t *pieces, const char *text, size_t length)
+{
+    for (size_t i = 0; i < json_array_size(pieces); i++) {
+        const json_t *piece = json_array_get(pieces, i);
+        if (memmem(text, length, json_string_value(piece), json_string_length(piece)))
+            return true;
+    }
+    return false;
+}
+
 bool signature_confirms(const struct oom_signatures *set, const struct signature *sig,
                         pcre2_match_data *scratch, const char *text, size_t length)
 {
+    /* Plain text is cheaper to look for than an expression is to fail. */
+    if ((sig->with && !holds_one(sig->with, text, length)) ||
+        (sig->without && holds_one(sig->without, text, length)))
+        return false;
     if (sig->match && !regex_matches(set, sig->match, scratch, text, length))
         return false;
     return !sig->unless || !regex_matches(set, sig->unless, scratch, text, length);

@@ -32,6 +32,16 @@ static bool confirms(struct note *n, const struct signature *sig)
                               n->view.length);
 }
 
+/* Who speaks, and where: only asked when a line means something. */
+static void note_speaker(struct note *n)
+{
+    if (n->voice)
+        return;
+    line_speaker(&n->view);
+    n->line = block_line_at(n->block, n->block->piece_start);
+    n->voice = voice_get(n->classifier, (int)(n->stream - n->classifier->streams), n->view.voice);
+}
+
 static void tally(struct note *n, const struct signature *sig, bool keep_first)
 {
     struct tally *t = &n->classifier->tallies[sig - n->classifier->set->items];
@@ -412,7 +422,7 @@ static const struct signature *better(const struct signature *a, const struct si
 
 /* Look-alikes matter for lines that would count for something else. Beyond the first ones, which
  * are kept for the account, they are only searched then: logs may hold millions. */
-#define LOOK_ALIKES_COUNTED 64
+#define LOOK_ALIKES_TRIED 256
 
 static bool note_look_alikes(struct note *n, bool matters)
 {
@@ -423,10 +433,11 @@ static bool note_look_alikes(struct note *n, bool matters)
         const struct signature *sig = &set->items[n->block->hits[i]];
         if (sig->kind != SIG_LOOK_ALIKE ||
             (!matters && !sig->settles &&
-             n->classifier->tallies[n->block->hits[i]].count >= LOOK_ALIKES_COUNTED))
+             n->classifier->tallies[n->block->hits[i]].tried++ >= LOOK_ALIKES_TRIED))
             continue;
         if (!confirms(n, sig))
             continue;
+        note_speaker(n);
         tally(n, sig, true);
         found = true;
         if (sig->settles)
@@ -464,12 +475,26 @@ static void note_beside(struct note *n, const struct signature *sig)
         note_failure(n, sig);
 }
 
+#define KIND(kind)   (1u << (kind))
+#define MEMORY_KINDS (KIND(SIG_OOM) | KIND(SIG_WRAPPER) | KIND(SIG_SUSPECT))
+#define BESIDE_KINDS                                                                               \
+    (KIND(SIG_RECOVERED) | KIND(SIG_DETAIL) | KIND(SIG_SECONDARY) | KIND(SIG_FAILURE))
+#define STRUCTURE_KINDS                                                                            \
+    (KIND(SIG_TRACEBACK) | KIND(SIG_FRAME) | KIND(SIG_CONTEXT) | KIND(SIG_FRAMEWORK))
+#define COURSE_KINDS (KIND(SIG_PROGRESS) | KIND(SIG_FINISHED) | KIND(SIG_RESTART) | KIND(SIG_PHASE))
+
 static void note_memory(struct note *n)
 {
     const struct oom_signatures *set = n->classifier->set;
-    const struct signature *best = find_memory(n);
-    bool look_alike = note_look_alikes(n, best != NULL);
+    uint32_t kinds = n->block->hit_kinds;
+    const struct signature *best = kinds & MEMORY_KINDS ? find_memory(n) : NULL;
+    bool look_alike = false;
 
+    if (kinds & KIND(SIG_LOOK_ALIKE))
+        look_alike = note_look_alikes(n, best != NULL);
+    if (!best && !(kinds & BESIDE_KINDS))
+        return;
+    note_speaker(n);
     if (best && n->view.shell) {
         struct event *event = sighting_new(n->block, best, &n->view, n->line);
         if (event)
@@ -485,27 +510,39 @@ static void note_memory(struct note *n)
     }
 }
 
+static bool note_quotes(struct note *n)
+{
+    const struct oom_signatures *set = n->classifier->set;
+
+    for (size_t i = 0; i < n->block->hit_count; i++)
+        if (set->items[n->block->hits[i]].kind == SIG_QUOTE &&
+            note_quote(n, &set->items[n->block->hits[i]]))
+            return true;
+    return false;
+}
+
 void piece_note(struct block *block)
 {
-    struct note n = {
-        .block = block,
-        .classifier = block->classifier,
-        .stream = block->stream,
-    };
-    const struct oom_signatures *set = n.classifier->set;
+    struct note n;
+    const struct oom_signatures *set = block->classifier->set;
+    uint32_t kinds = block->hit_kinds;
 
-    line_view(block->bytes + block->piece_start, block->piece_end - block->piece_start,
-              n.classifier->line_buffer, &n.view);
-    n.line = block_line_at(block, block->piece_start);
-    n.voice = voice_get(n.classifier, (int)(n.stream - n.classifier->streams), n.view.voice);
-    for (size_t i = 0; i < block->hit_count; i++)
-        if (set->items[block->hits[i]].kind == SIG_QUOTE &&
-            note_quote(&n, &set->items[block->hits[i]]))
-            return;
-    for (size_t i = 0; i < block->hit_count; i++)
-        note_structure(&n, &set->items[block->hits[i]]);
-    if (!n.view.shell)
+    n.block = block;
+    n.classifier = block->classifier;
+    n.stream = block->stream;
+    n.voice = NULL;
+    line_clean(block->bytes + block->piece_start, block->piece_end - block->piece_start,
+               n.classifier->line_buffer, &n.view);
+    if (kinds & (KIND(SIG_QUOTE) | STRUCTURE_KINDS | COURSE_KINDS))
+        note_speaker(&n);
+    if ((kinds & KIND(SIG_QUOTE)) && note_quotes(&n))
+        return;
+    if (kinds & STRUCTURE_KINDS)
+        for (size_t i = 0; i < block->hit_count; i++)
+            note_structure(&n, &set->items[block->hits[i]]);
+    if ((kinds & COURSE_KINDS) && !n.view.shell)
         for (size_t i = 0; i < block->hit_count; i++)
             note_course(&n, &set->items[block->hits[i]]);
-    note_memory(&n);
+    if (kinds & (MEMORY_KINDS | BESIDE_KINDS | KIND(SIG_LOOK_ALIKE)))
+        note_memory(&n);
 }

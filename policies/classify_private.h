@@ -45,6 +45,8 @@ struct signature {
     json_t *json;   /* borrowed from the set's documents */
     char family[48];
     enum sig_kind kind;
+    json_t *with;    /* array or NULL: a matching line holds one of these too */
+    json_t *without; /* array or NULL: and none of these */
     pcre2_code *match;
     pcre2_code *unless;
     pcre2_code *numbers[SIG_NUMBERS_MAX];
@@ -167,7 +169,9 @@ struct line_view {
 };
 
 /* Cleans [raw, raw+length) into view, using `scratch` (LINE_MAX_BYTES) when it must copy. */
-void line_view(const char *raw, size_t length, char *scratch, struct line_view *view);
+void line_clean(const char *raw, size_t length, char *scratch, struct line_view *view);
+/* Reads the prefixes of a cleaned line. */
+void line_speaker(struct line_view *view);
 
 /* The rank that a file name states ("rank_3.log", ".../attempt_0/3/stderr.log"), or -1. */
 int line_file_rank(const char *file);
@@ -294,6 +298,7 @@ struct stream {
 
 struct tally {
     int64_t count;
+    int64_t tried; /* look-alikes: lines looked at for the account only */
     int64_t first_line;
     int64_t last_line;
     int first_stream;
@@ -337,6 +342,7 @@ struct block {
     size_t piece_end;
     uint16_t hits[HITS_MAX]; /* signatures proposed for the piece */
     size_t hit_count;
+    uint32_t hit_kinds; /* 1 << kind of each */
 };
 
 int64_t block_line_at(struct block *block, size_t offset);

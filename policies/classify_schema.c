@@ -232,10 +232,10 @@ static int take_find(const struct reading *r, json_t *object, bool nocase, uint1
 /* --- signatures ------------------------------------------------------------------------------ */
 
 static const char *const signature_keys[] = {
-    "id",        "kind",        "find",     "nocase",    "match", "unless", "numbers",
-    "domain",    "phase",       "strength", "direction", "edge",  "within", "of",
-    "framework", "priority",    "why",      "traceback", "weak",  "kill",   "confidence",
-    "examples",  "look_alikes", "about",    "settles",   NULL,
+    "id",        "kind",        "find",     "nocase",    "match", "unless",  "numbers",
+    "domain",    "phase",       "strength", "direction", "edge",  "within",  "of",
+    "framework", "priority",    "why",      "traceback", "weak",  "kill",    "confidence",
+    "examples",  "look_alikes", "about",    "settles",   "with",  "without", NULL,
 };
 
 static int take_words(const struct reading *r, json_t *object, struct signature *sig)
@@ -374,6 +374,8 @@ static int take_signature(struct reading *r, json_t *object, const char *family)
         return refuse(r, "confidence", "must be a number from 0 to 1");
     sig->confidence = confidence ? json_number_value(confidence) : 0.95;
     sig->json = object;
+    sig->with = json_object_get(object, "with");
+    sig->without = json_object_get(object, "without");
     sig->within_lines = 3;
     sig->phase_strength = sig->kind == SIG_PHASE ? STRENGTH_MARKER : STRENGTH_SIGNATURE;
     if (sig->kind == SIG_CONTEXT)
@@ -389,6 +391,7 @@ static int take_signature(struct reading *r, json_t *object, const char *family)
         take_int(r, object, "priority", 0, 1000, &sig->priority) ||
         take_string(r, object, "framework", &sig->framework) ||
         take_string(r, object, "of", &sig->of) || take_string(r, object, "why", &sig->why) ||
+        check_lines(r, object, "with") || check_lines(r, object, "without") ||
         check_lines(r, object, "examples") || check_lines(r, object, "look_alikes") ||
         check_sense(r, sig))
         return -1;

@@ -18,6 +18,7 @@ int ctl_dispatch(const char *program, const struct ctl_verb *verbs, int argc, ch
 enum { CTL_TIMEOUT_MS = 10000 }; /* for an answer of the head */
 
 int ctl_diagnose(int argc, char **argv);
+int ctl_signatures(int argc, char **argv);
 int ctl_rewrite(int argc, char **argv);
 int ctl_history(int argc, char **argv);
 int ctl_show(int argc, char **argv);

@@ -18,6 +18,7 @@ static const struct ctl_verb verbs[] = {
     {"doctor", ctl_doctor, "is everything in its place?"},
     {"plan", ctl_plan, "what would be changed next, from a script and its logs"},
     {"diagnose", ctl_diagnose, "what ran out, where and in which phase, from logs"},
+    {"signatures", ctl_signatures, "what is recognised in logs, and how to test additions"},
     {"rewrite", ctl_rewrite, "a launch script with other settings"},
     {NULL, NULL, NULL},
 };

@@ -41,6 +41,10 @@ int oom_signatures_compile(struct oom_signatures *set, struct oom_error *err);
 /* Everything in the set, for `oomctl signatures list|show`. New reference. */
 json_t *oom_signatures_to_json(const struct oom_signatures *set);
 
+/* Holds every signature to its own examples and look-alikes. New reference to an array of
+ * {signature, line, what}: empty when all keep their promise. */
+json_t *oom_signatures_check(const struct oom_signatures *set);
+
 /* The set must outlive the classifier. NULL when out of memory. */
 struct oom_classifier *oom_classifier_new(const struct oom_signatures *set);
 void oom_classifier_free(struct oom_classifier *classifier);

@@ -278,9 +278,12 @@ static int prepare(struct job *job, const struct oom_edits *edits, struct oom_er
     job->env_names = calloc(count, sizeof(*job->env_names));
     if (!job->knobs || !job->env_names)
         return oom_errorf(err, "out of memory");
-    for (size_t e = 0; e < edits->count; e++) {
-        const struct oom_edit *edit = &edits->items[e];
-        if (strncmp(edit->knob, "slurm:", 6) == 0 || strncmp(edit->knob, "ray:", 4) == 0)
+    /* What is taken away goes first: what is added may stand in its place. */
+    for (size_t e = 0; e < 2 * edits->count; e++) {
+        const struct oom_edit *edit = &edits->items[e % edits->count];
+        bool removal = !edit->new_value;
+        if (strncmp(edit->knob, "slurm:", 6) == 0 || strncmp(edit->knob, "ray:", 4) == 0 ||
+            removal != (e < edits->count))
             continue;
         struct rw_knob *knob = &job->knobs[job->knob_count++];
         knob->name = edit->knob;

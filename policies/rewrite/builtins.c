@@ -9,7 +9,7 @@
 void rw_join(struct rw *rw, const struct rw_fields *fields, size_t from, size_t to,
              struct rw_text *out)
 {
-    struct rw_frag gap = {" ", 1, RW_DERIVED, RW_DQ, rw->root, 0, 0, NULL};
+    struct rw_frag gap = {" ", 1, RW_DERIVED, RW_DQ, rw->root, 0, 0, NULL, false};
 
     memset(out, 0, sizeof(*out));
     for (size_t i = from; i < to && i < fields->count; i++) {
@@ -231,6 +231,8 @@ static void builtin_source(struct rw *rw, const struct rw_cmd *cmd)
         rw->positional_known = true;
     }
     rw_walk_buf(rw, buf);
+    if (rw->leaving == RW_RETURNS)
+        rw->leaving = RW_GOES_ON;
     if (cmd->fields.count > 2) {
         rw->positional = saved;
         rw->positional_known = known;
@@ -267,12 +269,15 @@ static void builtin_mapfile(struct rw *rw, const struct rw_cmd *cmd, const struc
 
 bool rw_builtin(struct rw *rw, struct rw_cmd *cmd, const struct rw_text *input)
 {
-    static const char *const silent[] = {":",     "true",   "false",    "echo",  "cd",   "trap",
-                                         "exit",  "return", "umask",    "break", "let",  "pushd",
-                                         "popd",  "shopt",  "ulimit",   "hash",  "test", "[",
-                                         "alias", "logger", "continue", NULL};
+    static const char *const silent[] = {
+        ":",    "true",  "false",  "echo", "cd",   "trap", "umask", "break",  "let",      "pushd",
+        "popd", "shopt", "ulimit", "hash", "test", "[",    "alias", "logger", "continue", NULL};
     const char *name = cmd->fields.items[0].string;
 
+    if (strcmp(name, "exit") == 0 || strcmp(name, "return") == 0) {
+        rw->leaving = *name == 'e' ? RW_EXITS : RW_RETURNS;
+        return true;
+    }
     for (size_t i = 0; silent[i]; i++)
         if (strcmp(silent[i], name) == 0)
             return true;

@@ -3,12 +3,43 @@
 
 #include "policies/rewrite/plan.h"
 
+/* A word is taken away where another is added: the new one takes its place. */
+static bool takes_place(struct rw_change *old, const struct rw_change *new)
+{
+    const char *text = new->text;
+
+    if (*old->text || old->word_end <= old->word_start || new->start != new->end ||
+        new->start < old->word_start || new->start > old->word_end)
+        return false;
+    while (*text == ' ')
+        text++;
+    old->start = old->word_start;
+    old->end = old->word_end;
+    old->text = text;
+    return true;
+}
+
+static bool already_there(const struct rw_change *old, const struct rw_change *new)
+{
+    const char *text = new->text;
+
+    while (*text == ' ')
+        text++;
+    return old->word_end > old->word_start && *old->text &&
+           new->start ==
+               new->end &&new->start >= old->word_start &&new->start <=
+                   old->word_end &&strcmp(old->text, text) ==
+               0;
+}
+
 bool rw_changes_add(struct rw *rw, struct rw_changes *changes, const struct rw_change *change)
 {
     for (size_t i = 0; i < changes->count; i++) {
-        const struct rw_change *old = &changes->items[i];
+        struct rw_change *old = &changes->items[i];
         if (old->buf != change->buf)
             continue;
+        if (takes_place(old, change) || already_there(old, change))
+            return true;
         if (old->start == change->start && old->end == change->end &&
             strcmp(old->text, change->text) == 0)
             return true;

@@ -65,6 +65,7 @@ void rw_sink_put(struct rw *rw, struct rw_sink *sink, const struct rw_text *text
             }
             part.bytes += at;
             part.length = stop - at;
+            part.partial |= part.length != frag->length;
             rw_sink_frag(rw, sink, &part);
             at = stop;
         }
@@ -224,7 +225,7 @@ void rw_expand_text(struct rw *rw, const struct rw_buf *buf, uint32_t start, uin
     rw_expand_region(rw, buf, start, end, quote, &sink);
     for (size_t i = 0; i < fields.count; i++) {
         if (i) {
-            struct rw_frag gap = {" ", 1, RW_DERIVED, quote, buf, start, start, NULL};
+            struct rw_frag gap = {" ", 1, RW_DERIVED, quote, buf, start, start, NULL, false};
             rw_text_push(rw, out, &gap);
         }
         rw_text_append(rw, out, &fields.items[i].text);
@@ -245,7 +246,8 @@ void rw_expand_heredoc(struct rw *rw, const struct rw_buf *buf, const struct rw_
                                buf,
                                doc->body_start,
                                doc->body_end,
-                               NULL};
+                               NULL,
+                               false};
         rw_text_push(rw, &whole, &frag);
     } else {
         rw_expand_text(rw, buf, doc->body_start, doc->body_end, quote, &whole);

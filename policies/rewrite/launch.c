@@ -271,6 +271,15 @@ static void skip_options(struct walk *w, const struct launcher *l, bool *module,
     }
 }
 
+/* Variables that stand in front of a command are set in what it runs. */
+static void enter_env(struct rw *rw, const struct rw_cmd *cmd)
+{
+    for (const struct rw_env *env = cmd->env; env; env = env->next) {
+        rw_var_set_text(rw, env->name, &env->value);
+        rw_var_at(rw, env->name, strlen(env->name))->exported = true;
+    }
+}
+
 static void nested_text(struct walk *w, const struct rw_text *text, size_t first_arg)
 {
     struct rw *rw = w->rw;
@@ -288,7 +297,9 @@ static void nested_text(struct walk *w, const struct rw_text *text, size_t first
     rw->positional_known = true;
     bool pipefail = rw->pipefail, errexit = rw->errexit;
     rw->pipefail = rw->errexit = false;
+    enter_env(rw, w->cmd);
     rw_walk_buf(rw, rw_text_buf(rw, text, w->cmd->key));
+    rw->leaving = RW_GOES_ON;
     rw->pipefail = pipefail;
     rw->errexit = errexit;
     rw->positional = saved;
@@ -322,9 +333,9 @@ static void script_file(struct walk *w)
     rw->positional.count = w->cmd->fields.count - w->at - 1;
     rw->positional.capacity = 0;
     rw->positional_known = !wild;
-    rw->child++;
+    enter_env(rw, w->cmd);
     rw_walk_buf(rw, buf);
-    rw->child--;
+    rw->leaving = RW_GOES_ON;
     rw->positional = saved;
     rw->positional_known = known;
     rw_trail_undo(rw, mark);
@@ -668,6 +679,8 @@ void rw_launch(struct rw *rw, struct rw_cmd *cmd, size_t from, const struct rw_t
         if (!step(&w))
             break;
     }
+    if (strcmp(cmd->fields.items[0].string, "exec") == 0 && cmd->fields.count > 1)
+        rw->leaving = RW_EXITS;
     rw->depth--;
 }
 

@@ -27,7 +27,8 @@ void rw_sink_unknown(struct rw *rw, struct rw_sink *sink, const struct rw_site *
                            site->buf,
                            site->start,
                            site->end,
-                           NULL};
+                           NULL,
+                           false};
 
     rw_sink_frag(rw, sink, &frag);
     if (many || (sink->split && site->quote == RW_BARE))
@@ -44,7 +45,8 @@ void rw_sink_derived(struct rw *rw, struct rw_sink *sink, const struct rw_site *
                            site->buf,
                            site->start,
                            site->end,
-                           NULL};
+                           NULL,
+                           false};
     struct rw_text one = {0};
 
     rw_text_push(rw, &one, &frag);
@@ -99,12 +101,14 @@ static void find(struct rw *rw, const char *name, size_t length, const struct rw
         return;
     }
     const char *text = rw_env_get(rw, var->name);
+    rw->env_reads++;
     if (text) {
         struct rw_field *field = rw_alloc(&rw->arena, sizeof(*field));
         struct rw_frag frag = {text,       (uint32_t)strlen(text),
                                RW_DERIVED, site->quote,
                                site->buf,  site->start,
-                               site->end,  NULL};
+                               site->end,  NULL,
+                               false};
         rw_text_push(rw, &field->text, &frag);
         out->items = field;
         out->count = 1;
@@ -141,8 +145,8 @@ static void put_items(struct rw *rw, struct rw_sink *sink, const struct rw_site 
         if (i > from && each) {
             rw_sink_break(sink);
         } else if (i > from) {
-            struct rw_frag gap = {" ",       1,           RW_DERIVED, site->quote,
-                                  site->buf, site->start, site->end,  NULL};
+            struct rw_frag gap = {" ",         1,         RW_DERIVED, site->quote, site->buf,
+                                  site->start, site->end, NULL,       false};
             rw_text_push(rw, &text, &gap);
         }
         rw_text_append(rw, &text, &found->items[i].text);
@@ -211,7 +215,7 @@ static void put_conditional(struct rw *rw, struct rw_sink *sink, const struct rw
 
     if (open && op != '?') {
         uint64_t key = rw_hash_string(name, strlen(name));
-        absent = rw_choose(rw, key, name, 2) == 0;
+        absent = rw_choose(rw, key, name, 2, 0) == 0;
     }
     if (op == '+') {
         if (!absent)
@@ -289,8 +293,8 @@ static void put_quoted(struct rw *rw, struct rw_sink *sink, const struct rw_site
                        const char *name, const struct found *found)
 {
     struct rw_text text = {0};
-    struct rw_frag mark = {"'",       1,           RW_DERIVED, site->quote,
-                           site->buf, site->start, site->end,  NULL};
+    struct rw_frag mark = {"'",         1,         RW_DERIVED, site->quote, site->buf,
+                           site->start, site->end, NULL,       false};
 
     for (size_t i = 0; i < found->count; i++) {
         if (i) {
@@ -482,7 +486,7 @@ uint32_t rw_expand_dollar(struct rw *rw, const struct rw_buf *buf, uint32_t at, 
     } else if (isdigit((unsigned char)c) || (c && strchr("@*#?$!-", c))) {
         site.end = at + 2;
     } else {
-        struct rw_frag frag = {b + at, 1, RW_LITERAL, quote, buf, at, at + 1, NULL};
+        struct rw_frag frag = {b + at, 1, RW_LITERAL, quote, buf, at, at + 1, NULL, false};
         rw_sink_frag(rw, sink, &frag);
         return at + 1;
     }

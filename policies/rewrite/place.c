@@ -53,7 +53,7 @@ static void add_change(struct rw *rw, struct rw_places *out, const struct rw_buf
                        uint32_t start, uint32_t end, const char *text)
 {
     struct rw_changes one = {0};
-    struct rw_change change = {buf, start, end, text};
+    struct rw_change change = {buf, start, end, text, 0, 0};
 
     rw_changes_add(rw, &one, &change);
     add_option(rw, out, &one);
@@ -79,6 +79,8 @@ static bool contiguous(const struct rw_text *text, struct rw_frag *whole)
     if (!text->count)
         return false;
     *whole = text->frags[0];
+    if (whole->partial && whole->kind != RW_LITERAL)
+        return false;
     if (text->count > 1 && whole->kind != RW_LITERAL)
         return false;
     for (size_t i = 1; i < text->count; i++) {
@@ -255,10 +257,14 @@ void rw_places_remove(struct rw *rw, const struct rw_cmd *cmd, size_t from, size
                 range.end = best->end;
             } else {
                 struct rw_change single = *best;
+                single.word_start = single.start;
+                single.word_end = single.end;
                 rw_tidy_removal(single.buf, &single.start, &single.end);
                 rw_changes_add(rw, &all, &single);
             }
         }
+        range.word_start = range.start;
+        range.word_end = range.end;
         rw_tidy_removal(range.buf, &range.start, &range.end);
         if (rw_changes_add(rw, &all, &range))
             add_option(rw, out, &all);

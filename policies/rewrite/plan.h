@@ -93,6 +93,7 @@ struct rw_change {
     const struct rw_buf *buf; /* the root, or a side file that must be copied */
     uint32_t start, end;
     const char *text;
+    uint32_t word_start, word_end; /* of a removal: what it takes away, without the blanks */
 };
 
 struct rw_changes {

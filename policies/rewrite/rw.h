@@ -72,6 +72,7 @@ struct rw_frag {
     const struct rw_buf *buf;
     uint32_t start, end;
     const struct rw_via *via;
+    bool partial; /* only some of the bytes that the expansion gave */
 };
 
 struct rw_text {
@@ -341,10 +342,11 @@ struct rw {
     const char *const *env_names; /* environment variables that are asked for */
     size_t env_count;
     bool opaque_env; /* a file that cannot be read was sourced: anything may be set */
-    int child;       /* depth of shells started by the script */
     int piped;       /* depth of pipes that hide the status of what runs */
     int background;  /* the same for "&" */
     bool pipefail, errexit;
+    enum { RW_GOES_ON, RW_RETURNS, RW_EXITS } leaving; /* statements behind it are not reached */
+    uint64_t env_reads;                                /* how often the environment was looked at */
     uint32_t root_at;
     bool last;   /* the default choice: the first or the last one */
     size_t flip; /* the decision that differs, SIZE_MAX none */
@@ -370,7 +372,8 @@ void rw_walk_buf(struct rw *rw, struct rw_buf *buf);
 void rw_walk_function(struct rw *rw, struct rw_function *function, const struct rw_fields *args,
                       size_t first);
 struct rw_function *rw_function_find(struct rw *rw, const char *name);
-int rw_choose(struct rw *rw, uint64_t key, const char *name, int choices);
+/* The way that this world takes. Ways in `avoid` (bits) are only taken when asked for. */
+int rw_choose(struct rw *rw, uint64_t key, const char *name, int choices, uint64_t avoid);
 uint64_t rw_hash(uint64_t seed, uint64_t value);
 uint64_t rw_hash_string(const char *text, size_t length);
 /* A command's words after expansion: builtins, functions, launchers, programs. */

@@ -114,7 +114,7 @@ void rw_sbatch_places(struct rw *rw, const struct rw_buf *root, const char *opti
     bool memory = strncmp(option, "mem", 3) == 0;
     bool unit = value[0] && strspn(value, "0123456789") == strlen(value) && strcmp(value, "0") != 0;
     const char *text = memory && unit ? rw_printf(&rw->arena, "%sM", value) : value;
-    struct rw_change change = {root, 0, 0, text};
+    struct rw_change change = {root, 0, 0, text, 0, 0};
     bool found = find(root, option, &change.start, &change.end, &last, &number);
     for (size_t i = 0; !found && strcmp(option, "mem") == 0 && rivals[i]; i++) {
         if (!find(root, rivals[i], &from, &to, &last, &number))

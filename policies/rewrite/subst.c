@@ -26,8 +26,8 @@ void rw_expand_command(struct rw *rw, const struct rw_site *site, uint32_t start
     bool maker = mentions(bytes, length, makers);
 
     if (rw->depth < 32 && (maker || mentions(bytes, length, starters))) {
-        struct rw_frag frag = {bytes, (uint32_t)length, RW_LITERAL, RW_RAW, site->buf, start, end,
-                               NULL};
+        struct rw_frag frag = {
+            bytes, (uint32_t)length, RW_LITERAL, RW_RAW, site->buf, start, end, NULL, false};
         struct rw_text text = {0}, out;
         rw_text_push(rw, &text, &frag);
         struct rw_buf *buf = rw_text_buf(rw, &text, rw_hash(site->buf->key, UINT64_C(0x5c) + end));

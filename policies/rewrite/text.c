@@ -55,6 +55,7 @@ void rw_text_slice(struct rw *rw, const struct rw_text *text, uint32_t from, uin
             frag.end = frag.start + stop;
             frag.start += skip;
         }
+        frag.partial |= stop - skip != frag.length;
         frag.bytes += skip;
         frag.length = stop - skip;
         rw_text_push(rw, out, &frag);
