@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policies/config.h"
+#include "policies/conffile.h"
 #include "policies/rewrite/config.h"
 
 struct rw_config {

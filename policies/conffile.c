@@ -5,7 +5,7 @@
 #include <string.h>
 #include <yaml.h>
 
-#include "policies/config.h"
+#include "policies/conffile.h"
 
 #define MAX_ENTRIES     20000
 #define MAX_DEPTH       24
@@ -35,13 +35,13 @@ static int add(struct reader *r, const char *value, size_t length, uint32_t line
         return -1;
     if (out->count == r->capacity) {
         size_t more = r->capacity ? r->capacity * 2 : 64;
-        struct oom_config_entry *items = realloc(out->items, more * sizeof(*items));
+        struct oom_conffile_entry *items = realloc(out->items, more * sizeof(*items));
         if (!items)
             return -1;
         out->items = items;
         r->capacity = more;
     }
-    struct oom_config_entry *entry = &out->items[out->count];
+    struct oom_conffile_entry *entry = &out->items[out->count];
     entry->path = strdup(r->path);
     entry->value = value ? strndup(value, length) : NULL;
     entry->line = line;
@@ -252,7 +252,7 @@ void oom_config_free(struct oom_config *config)
     memset(config, 0, sizeof(*config));
 }
 
-const struct oom_config_entry *oom_config_find(const struct oom_config *config, const char *path)
+const struct oom_conffile_entry *oom_config_find(const struct oom_config *config, const char *path)
 {
     /* the last of two wins, as the loaders have it */
     for (size_t i = config->count; i-- > 0;)
@@ -266,7 +266,7 @@ const struct oom_config_entry *oom_config_find(const struct oom_config *config, 
 
 struct lookup {
     const struct oom_config *config;
-    oom_config_override_f *override;
+    oom_conffile_override_f *override;
     void *arg;
     int left; /* references that may still be followed */
 };
@@ -283,7 +283,7 @@ static bool path_value(struct lookup *l, const char *path, char *scratch, size_t
         *value = set;
         return true;
     }
-    const struct oom_config_entry *entry = oom_config_find(l->config, path);
+    const struct oom_conffile_entry *entry = oom_config_find(l->config, path);
     if (!entry)
         return false;
     *value = entry->value;
@@ -367,11 +367,11 @@ static bool expand(struct lookup *l, const char *text, char *scratch, size_t siz
 }
 
 bool oom_config_value(const struct oom_config *config, const char *path,
-                      oom_config_override_f *override, void *arg, char *scratch, size_t size,
+                      oom_conffile_override_f *override, void *arg, char *scratch, size_t size,
                       const char **value)
 {
     struct lookup l = {.config = config, .override = override, .arg = arg, .left = MAX_REFERENCES};
-    const struct oom_config_entry *entry = oom_config_find(config, path);
+    const struct oom_conffile_entry *entry = oom_config_find(config, path);
 
     *value = NULL;
     if (!entry)
