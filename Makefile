@@ -46,6 +46,14 @@ UNIT_HELP := $(filter-out $(UNIT_SRC),$(wildcard tests/unit/*.c))
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 BENCH_SRC := $(wildcard tests/bench/bench_*.c)
 
+# `make V=1` shows the commands.
+ifndef V
+Q := @
+say = @printf '%-8s %s\n' '$(1)' '$(2)'
+else
+say = @:
+endif
+
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 CORE_OBJ := $(call obj,$(CORE_SRC))
 AGENT_OBJ := $(call obj,$(AGENT_SRC))
@@ -70,7 +78,8 @@ all: $(PROGRAMS) $(BUILD)/share/oomretry
 
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(STD) $(WARN) $(CFLAGS) $(PKG_CFLAGS) -c -o $@ $<
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS) $(STD) $(WARN) $(CFLAGS) $(PKG_CFLAGS) -c -o $@ $<
 
 # Its assembler takes the files in; the compiler's dependency list does not know them.
 $(BUILD)/obj/db/migrations.o: $(wildcard db/migrations/*.sql)
@@ -80,17 +89,21 @@ $(GRAMMAR)/parser.c:
 	@touch $@
 $(GRAMMAR)/scanner.c: $(GRAMMAR)/parser.c
 $(GRAMMAR)/%.o: $(GRAMMAR)/%.c
-	$(CC) -std=gnu11 -O1 -fPIE -w -I$(GRAMMAR) -c -o $@ $<
+	$(call say,CC,$@)
+	$(Q)$(CC) -std=gnu11 -O1 -fPIE -w -I$(GRAMMAR) -c -o $@ $<
 
 $(BUILD)/liboomcore.a: $(CORE_OBJ) $(GRAMMAR_OBJ)
-	rm -f $@ && $(AR) rcs $@ $^
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
 $(BUILD)/liboomagent.a: $(AGENT_OBJ)
-	rm -f $@ && $(AR) rcs $@ $^
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
 define program
 $(1): $(call obj,$(2)) $(LIBS)
 	@mkdir -p $$(@D)
-	$$(CC) $$(CFLAGS) $$(LDFLAGS) -pie -o $$@ $$^ $$(AGENT_LIBS)
+	$$(call say,LINK,$$@)
+	$$(Q)$$(CC) $$(CFLAGS) $$(LDFLAGS) -pie -o $$@ $$^ $$(AGENT_LIBS)
 endef
 $(eval $(call program,$(BUILD)/bin/oomctl,$(CTL_SRC)))
 $(eval $(call program,$(BUILD)/bin/oomrun,$(RUN_SRC)))
@@ -99,14 +112,17 @@ $(eval $(call program,$(BUILD)/sbin/oomagent,$(NODE_SRC)))
 # The plugin and what it starts link nothing but libc.
 $(BUILD)/lib/slurm/spank_oomretry.so: $(PLUGIN_SRC) plugin/spank_oomretry.map $(wildcard plugin/*.h)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(filter-out -MMD -MP -fPIE,$(STD)) $(WARN) $(CFLAGS) $(LDFLAGS) -fPIC -shared \
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CPPFLAGS) $(filter-out -MMD -MP -fPIE,$(STD)) $(WARN) $(CFLAGS) $(LDFLAGS) -fPIC -shared \
 		-fvisibility=hidden -Wl,--version-script=plugin/spank_oomretry.map -o $@ $(PLUGIN_SRC)
 $(BUILD)/libexec/oomretry/oomstart: $(START_SRC) plugin/restore.h
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(filter-out -MMD -MP,$(STD)) $(WARN) $(CFLAGS) $(LDFLAGS) -pie -o $@ $(START_SRC)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CPPFLAGS) $(filter-out -MMD -MP,$(STD)) $(WARN) $(CFLAGS) $(LDFLAGS) -pie -o $@ $(START_SRC)
 $(BUILD)/libexec/oomretry/liboomargv.so: $(PRELOAD_SRC)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(filter-out -MMD -MP -fPIE,$(STD)) $(WARN) $(CFLAGS) $(LDFLAGS) -fPIC -shared \
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CPPFLAGS) $(filter-out -MMD -MP -fPIE,$(STD)) $(WARN) $(CFLAGS) $(LDFLAGS) -fPIC -shared \
 		-fvisibility=hidden -o $@ $(PRELOAD_SRC) -ldl
 
 # The build directory has the shape of an installed tree: programs find ../share/oomretry.
@@ -122,7 +138,8 @@ deps:
 
 $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(call obj,$(UNIT_HELP)) $(LIBS)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(LDFLAGS) -pie -o $@ $^ -lcmocka $(AGENT_LIBS)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -pie -o $@ $^ -lcmocka $(AGENT_LIBS)
 
 unit: $(UNIT_BIN) $(BUILD)/share/oomretry
 	@set -e; for t in $(UNIT_BIN); do $$t; done
@@ -141,7 +158,8 @@ SECONDS ?= 60
 FUZZ_FLAGS := -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
 $(BUILD)/fuzz/%: tests/fuzz/%.c $(CORE_SRC) $(GRAMMAR_OBJ)
 	@mkdir -p $(@D)
-	clang $(filter-out -MMD -MP -fPIE,$(STD)) $(PKG_CFLAGS) $(FUZZ_FLAGS) -o $@ $^ $(PKG_LIBS) -lm
+	$(call say,FUZZ,$@)
+	$(Q)clang $(filter-out -MMD -MP -fPIE,$(STD)) $(PKG_CFLAGS) $(FUZZ_FLAGS) -o $@ $^ $(PKG_LIBS) -lm
 fuzz: $(FUZZ_BIN)
 	@set -e; for f in $(FUZZ_BIN); do n=$$(basename $$f); \
 		$$f -max_total_time=$(SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
@@ -149,7 +167,8 @@ fuzz: $(FUZZ_BIN)
 
 $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.o $(LIBS)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(LDFLAGS) -pie -o $@ $^ $(AGENT_LIBS)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -pie -o $@ $^ $(AGENT_LIBS)
 bench: all $(BENCH_BIN)
 	@set -e; for b in tests/bench/*.sh; do $$b $(BUILD); done
 bench-ladder: all
