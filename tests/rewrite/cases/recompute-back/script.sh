@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --nodes=1
+ARGS=( --micro-batch-size 1 --recompute-granularity full --recompute-method uniform --recompute-num-layers 1 --bf16 )
+torchrun --nproc-per-node 8 pretrain_gpt.py "${ARGS[@]}"
