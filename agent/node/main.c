@@ -86,6 +86,18 @@ static int prepare_database(const struct config *config, struct oom_error *err)
                   : 0;
 }
 
+static void close_loop(struct agent *agent)
+{
+    struct event *events[] = {agent->timer, agent->child, agent->term, agent->interrupt};
+
+    reports_close(agent->reports);
+    for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
+        if (events[i])
+            event_free(events[i]);
+    if (agent->base)
+        event_base_free(agent->base);
+}
+
 static void start_head(struct agent *agent)
 {
     struct oom_error err = {""};
@@ -99,7 +111,9 @@ static void start_head(struct agent *agent)
         agent->head_pid = pid;
         return;
     }
+    /* The head has a loop of its own. */
     event_reinit(agent->base);
+    close_loop(agent);
     signal(SIGCHLD, SIG_DFL);
     if (drop_to_user(agent->config.head_user, &err) < 0) {
         log_line(LOG_ERROR, "%s", err.text);
@@ -200,14 +214,8 @@ static void close_all(struct agent *agent)
         kill(agent->head_pid, SIGTERM);
         waitpid(agent->head_pid, NULL, 0);
     }
-    reports_close(agent->reports);
+    close_loop(agent);
     api_close(agent->head);
-    struct event *events[] = {agent->timer, agent->child, agent->term, agent->interrupt};
-    for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
-        if (events[i])
-            event_free(events[i]);
-    if (agent->base)
-        event_base_free(agent->base);
     if (agent->head_fd >= 0)
         unlink(agent->config.head_socket);
     if (agent->node_fd >= 0)
