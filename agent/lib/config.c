@@ -7,6 +7,8 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "agent/sched/ray.h"
+
 enum kind { TEXT, LIST, NUMBER, REAL, TRUTH };
 
 static const struct key {
@@ -205,6 +207,12 @@ int config_load(const char *path, struct config *config, struct oom_error *err)
     if (rc == 0 && strcmp(config->role, "both") != 0 && strcmp(config->role, "node") != 0 &&
         strcmp(config->role, "head") != 0)
         rc = oom_errorf(err, "%s: role \"%s\" is none of both, node, head", path, config->role);
+    for (size_t i = 0; rc == 0 && i < config->ray_cluster_count; i++) {
+        struct ray_options options;
+        struct oom_error why = {""};
+        if (ray_options_parse(config->ray_clusters[i], &options, &why) < 0)
+            rc = oom_errorf(err, "%s: %s", path, why.text);
+    }
     if (rc == 0)
         return 0;
 fail:

@@ -13,6 +13,7 @@
 
 #include "agent/lib/log.h"
 #include "agent/node/node.h"
+#include "agent/node/ray_watch.h"
 
 enum { KEY_CONFIG = 'c', KEY_VERBOSE = 'v', KEY_VERSION = 256 };
 enum { TICK_MS = 1000, LOST_EVERY_TICKS = 5, HEAD_CALL_MS = 2000 };
@@ -29,6 +30,7 @@ struct agent {
     struct event_base *base;
     int head_fd, node_fd;
     pid_t head_pid; /* 0: not running */
+    pid_t ray_pid;  /* likewise */
     pid_t lost_pid; /* the comparison with the scheduler that is under way; 0: none */
     unsigned ticks;
     struct api *head;
@@ -98,22 +100,17 @@ static void close_loop(struct agent *agent)
         event_base_free(agent->base);
 }
 
-static void start_head(struct agent *agent)
+/* A role of its own process, as the head's user. Returns its process, 0 when it did not start. */
+static pid_t start_role(struct agent *agent, const char *name, int (*run)(struct agent *agent))
 {
     struct oom_error err = {""};
     pid_t parent = getpid(), pid = fork();
 
-    if (pid < 0) {
-        log_line(LOG_ERROR, "cannot start the head: %s", strerror(errno));
-        return;
-    }
-    if (pid > 0) {
-        agent->head_pid = pid;
-        return;
-    }
-    /* The head has a loop of its own. */
+    if (pid < 0)
+        log_line(LOG_ERROR, "cannot start the %s: %s", name, strerror(errno));
+    if (pid != 0)
+        return pid > 0 ? pid : 0;
     event_reinit(agent->base);
-    close_loop(agent);
     signal(SIGCHLD, SIG_DFL);
     if (drop_to_user(agent->config.head_user, &err) < 0) {
         log_line(LOG_ERROR, "%s", err.text);
@@ -125,7 +122,29 @@ static void start_head(struct agent *agent)
         _exit(1);
     if (agent->node_fd >= 0)
         close(agent->node_fd);
-    _exit(head_run(&agent->config, agent->head_fd));
+    _exit(run(agent));
+}
+
+static int run_head(struct agent *agent)
+{
+    return head_run(&agent->config, agent->head_fd);
+}
+
+static int run_ray(struct agent *agent)
+{
+    /* Libevent's handlers are the parent's. */
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
+    close(agent->head_fd);
+    return ray_watch_run(&agent->config);
+}
+
+static void start_head_roles(struct agent *agent)
+{
+    if (agent->head_pid == 0)
+        agent->head_pid = start_role(agent, "head", run_head);
+    if (agent->ray_pid == 0 && agent->config.ray_cluster_count > 0)
+        agent->ray_pid = start_role(agent, "Ray watcher", run_ray);
 }
 
 static void on_child(evutil_socket_t fd, short what, void *arg)
@@ -143,6 +162,10 @@ static void on_child(evutil_socket_t fd, short what, void *arg)
             log_line(LOG_ERROR, "the head ended (status %d) and is started again", status);
             agent->head_pid = 0;
         }
+        if (pid == agent->ray_pid) {
+            log_line(LOG_ERROR, "the Ray watcher ended (status %d) and is started again", status);
+            agent->ray_pid = 0;
+        }
     }
 }
 
@@ -152,8 +175,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    if (has_role(agent, "head") && agent->head_pid == 0)
-        start_head(agent);
+    if (has_role(agent, "head"))
+        start_head_roles(agent);
     if (has_role(agent, "node") && agent->lost_pid == 0 && ++agent->ticks % LOST_EVERY_TICKS == 0)
         agent->lost_pid = lost_check(&agent->config, NULL, -1);
 }
@@ -210,10 +233,12 @@ static int open_loop(struct agent *agent, struct oom_error *err)
 
 static void close_all(struct agent *agent)
 {
-    if (agent->head_pid > 0) {
-        kill(agent->head_pid, SIGTERM);
-        waitpid(agent->head_pid, NULL, 0);
-    }
+    const pid_t roles[] = {agent->ray_pid, agent->head_pid};
+    for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++)
+        if (roles[i] > 0) {
+            kill(roles[i], SIGTERM);
+            waitpid(roles[i], NULL, 0);
+        }
     close_loop(agent);
     api_close(agent->head);
     if (agent->head_fd >= 0)
@@ -242,7 +267,7 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     if (open_sockets(&agent, &err) == 0 && open_loop(&agent, &err) == 0) {
         if (has_role(&agent, "head"))
-            start_head(&agent);
+            start_head_roles(&agent);
         log_line(LOG_NOTICE, "oomretry %s, role %s", OOMRETRY_VERSION, agent.config.role);
         event_base_dispatch(agent.base);
         log_line(LOG_NOTICE, "ending");
