@@ -28,6 +28,7 @@ int ctl_stop(int argc, char **argv);
 int ctl_hold(int argc, char **argv);
 int ctl_resume(int argc, char **argv);
 int ctl_budget(int argc, char **argv);
+int ctl_settle(int argc, char **argv);
 int ctl_stats(int argc, char **argv);
 int ctl_doctor(int argc, char **argv);
 

@@ -14,6 +14,7 @@ static const struct ctl_verb verbs[] = {
     {"hold", ctl_hold, "keep the settings of a job as they are"},
     {"resume", ctl_resume, "take back stop or hold"},
     {"budget", ctl_budget, "the site's bounds, and what has been used"},
+    {"settle", ctl_settle, "wait until an ended job is settled (for EpilogSlurmctld)"},
     {"stats", ctl_stats, "what fails, and which rungs help"},
     {"doctor", ctl_doctor, "is everything in its place?"},
     {"plan", ctl_plan, "what would be changed next, from a script and its logs"},

@@ -134,7 +134,10 @@ static int update_until(const char *job, const struct oom_edits *resources, cons
     return 0;
 }
 
-/* Of a job that has ended: held, changed, released. */
+static int repoint(const char *old_job, const char *new_job, struct oom_error *err);
+
+/* Of a job that has ended: held, changed, released. Dependents that have seen it fail wait for
+ * good ("DependencyNeverSatisfied") until they are pointed to it anew. */
 static int requeue_ended(const char *job, const struct oom_edits *resources, struct oom_error *err)
 {
     const char *again[] = {"scontrol", "requeuehold", job, NULL};
