@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs that run out of memory on a real cluster, are changed, and finish under the same job id."""
 import json
+import os
 import re
+import socket
+import tempfile
+import threading
+from pathlib import Path
 
 import pytest
 
 import training
+from conftest import OWNER, wait_for
 from training import dependent, history, hog, rungs, starts
 
 
@@ -145,15 +151,14 @@ def test_job_that_traps_the_cancellation(cluster, work, script):
         job.wait("RUNNING")
         wait_output(job, "ready")
         cluster.run("scancel", job.id)
-    plain, opted = (job.wait() for job in jobs)
-    assert plain["JobState"] == opted["JobState"] == "CANCELLED"
-    assert plain["ExitCode"] == opted["ExitCode"]
     for job in jobs:
+        assert job.wait()["JobState"] == "CANCELLED"
         wait_output(job, "saved")
+        # Slurm may show the end before the exit code.
+        wait_for(lambda: job.record()["ExitCode"] == "9:0", "the trap's exit code")
 
 
 def wait_output(job, text):
-    from conftest import wait_for
     wait_for(lambda: text in job.output(), f"{text!r} in the output of job {job.id}", 20)
 
 
@@ -176,10 +181,6 @@ def test_signals_reach_the_script_once(cluster, work, script, how):
 @pytest.fixture(scope="module", autouse=True)
 def timed_out(cluster):
     """Slurm's shortest time limit is a minute, so these two jobs run beside the other tests."""
-    import tempfile
-    import os
-    from pathlib import Path
-    from conftest import OWNER
     work = Path(tempfile.mkdtemp(prefix="w", dir=cluster.dir.parent))
     os.chown(work, OWNER.pw_uid, OWNER.pw_gid)
     return [cluster.sbatch(work, "--mem=60", "--time=1", option, "--wrap", "sleep 1000")
@@ -192,8 +193,6 @@ def timed_out(cluster):
 @pytest.mark.parametrize("how", ["stopped", "hung", "garbage"])
 def test_agent_that_does_not_answer(cluster, work, script, paused, how):
     """Opted-in jobs start and end normally; a job that runs out of memory ends as without us."""
-    import socket
-    import threading
     training.stage(work)
     head = cluster.dir / "oomretry" / "head.sock"
     moved = head.with_name("moved.sock")
