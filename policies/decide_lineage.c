@@ -162,11 +162,12 @@ const struct rung *lineage_rung(const struct oom_step *step,
     return NULL;
 }
 
-/* Less of something never needs more: when more is missing after such a rung, the attempt got
- * further than the one before. */
+/* Less of something never needs more, and neither does an allocator with fewer holes: when more
+ * is missing after such a rung, the attempt got further than the one before. */
 static bool only_reduces(const struct rung *rung)
 {
-    static const char *const kinds[] = {"tokens", "recompute", "buffer", "concurrency"};
+    static const char *const kinds[] = {"allocator", "tokens", "recompute", "buffer",
+                                        "concurrency"};
 
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
         if (strcmp(rung->kind, kinds[i]) == 0)
