@@ -80,6 +80,10 @@ const char *rw_override(struct rw *rw, const struct oom_policy *policy, const st
                         const struct rw_knob *knob);
 bool rw_same_name(const struct oom_policy *policy, const struct rw_knob *knob, const char *name,
                   size_t length);
+/* ---- world.c */
+/* How many processes the command's launcher starts; 0: not known. */
+long rw_launch_processes(const struct rw_cmd *cmd);
+
 bool rw_same_value(const char *a, const char *b);
 
 /* ---- quote.c */

@@ -97,6 +97,11 @@ int oom_script_values(const struct oom_script *script, const struct oom_policy *
             config = cmd ? rw_config_open(&a.rw, policy, cmd) : NULL;
             for (size_t i = 0; rc == 0 && i < count; i++)
                 rc = read_knob(&a, policy, cmd, config, oom_policy_knob_at(policy, i), out);
+            long processes = rc == 0 && cmd ? rw_launch_processes(cmd) : 0;
+            if (processes)
+                rc = oom_values_set(out, "launch.processes",
+                                    rw_printf(&a.rw.arena, "%ld", processes), OOM_SOURCE_SCRIPT,
+                                    NULL);
             if (rc != 0)
                 oom_errorf(err, "out of memory");
         }
