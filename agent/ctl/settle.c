@@ -59,7 +59,7 @@ static bool is_open(struct api *api, const char *path)
 
     if (api_call(api, "GET", path, NULL, &reply, NULL) == 200)
         json_array_foreach (json_object_get(reply, "attempts"), i, attempt)
-            open = open || strcmp(json_get_string(attempt, "acted", ""), "queued again") != 0;
+            open = open || !json_get_bool(attempt, "done", false);
     json_decref(reply);
     return open;
 }

@@ -36,6 +36,16 @@ int attempts_open(struct service *service, const struct service_request *request
         err);
     if (!rows)
         return -1;
+    json_t *row;
+    size_t i;
+    json_array_foreach(rows, i, row)
+    {
+        /* The deed is done; it remains to be seen that the attempt begins. */
+        const char *acted = json_get_string(row, "acted", "");
+        bool done =
+            strcmp(acted, "queued again") == 0 || strncmp(acted, "submitted as job ", 17) == 0;
+        json_object_set_new(row, "done", json_boolean(done));
+    }
     *reply = json_pack("{s:o, s:I}", "attempts", rows, "now_ms", (json_int_t)db_now_ms());
     return 200;
 }

@@ -138,7 +138,7 @@ static bool is_lost(const json_t *attempt, const json_t *states, int64_t now_ms)
         return true;
     /* Queued again by the supervisor; its change of resources may not have been made. */
     return intended && strcmp(json_get_string(attempt, "mode", ""), "requeue") == 0 &&
-           strcmp(json_get_string(attempt, "acted", ""), "queued again") != 0;
+           !json_get_bool(attempt, "done", false);
 }
 
 static void check_all(struct api *head, const struct config *config)
@@ -172,8 +172,7 @@ static void check_job(struct api *head, const struct config *config, const char 
         json_array_foreach(json_object_get(reply, "attempts"), i, attempt)
         {
             bool intended = strcmp(json_get_string(attempt, "state", ""), "intended") == 0;
-            const char *acted = json_get_string(attempt, "acted", "");
-            if (!intended || strcmp(acted, "queued again") != 0)
+            if (!json_get_bool(attempt, "done", false))
                 finish(head, config, attempt, intended ? -1 : status);
         }
     json_decref(reply);

@@ -188,6 +188,21 @@ static int open_script(struct run *run, struct oom_error *err)
     return rc;
 }
 
+/* What was queued or submitted again is over and has not begun under a supervisor. */
+static void never_began(struct run *run, const struct attempt *attempt, const char *state)
+{
+    char why[160];
+    json_t *reply = NULL;
+
+    snprintf(why, sizeof(why), "job %s is %s without the attempt having begun under oomrun",
+             run->job, state);
+    json_t *body = json_pack("{s:I, s:I, s:s}", "lineage", (json_int_t)attempt->lineage, "attempt",
+                             (json_int_t)attempt->number, "stopped", why);
+    api_call(run->api, "POST", "/v1/attempts/note", body, &reply, NULL);
+    json_decref(body);
+    json_decref(reply);
+}
+
 /* The decision was stored, the deed was not done. */
 static void carry_out(struct run *run, struct attempt *attempt, const json_t *row)
 {
@@ -238,9 +253,18 @@ int after_main(struct run *run, const struct after_options *options)
                 strcmp(state, "SUSPENDED") != 0;
     if (slurm_field(text, "WorkDir", path, sizeof(path)) && chdir(path) < 0)
         fprintf(stderr, "oomrun: cannot enter %s: %s\n", path, strerror(errno));
+    const char *acted = json_get_string(row, "acted", "");
+    bool done = strcmp(acted, "queued again") == 0 || strncmp(acted, "submitted as", 12) == 0;
+    if (intended && done) {
+        if (over)
+            never_began(run, &attempt, state);
+        status = 0;
+        goto out;
+    }
     if (intended) {
         /* Pending already with its change: the start time is what may be missing. */
-        if (over || options->batch_status >= 0 || strcmp(state, "PENDING") == 0)
+        bool due = over || options->batch_status >= 0 || strcmp(state, "PENDING") == 0;
+        if (due && open_script(run, &err) == 0)
             carry_out(run, &attempt, row);
         status = 0;
         goto out;

@@ -32,9 +32,13 @@ static int capture_path(const struct run *run, const char *kind, char *out, size
     return n > 0 && (size_t)n < size ? 0 : -1;
 }
 
-/* The old job's own variables would steer the new submission, and describe another allocation. */
+/* The old job's own variables would steer the new submission, and describe another allocation;
+ * those that sbatch itself puts into the environment are not made anew from a file. */
 static bool belongs_to_job(const char *variable)
 {
+    static const char *const kept[] = {
+        "SLURM_JOB_NAME=",     "SLURM_SUBMIT_DIR=", "SLURM_SUBMIT_HOST=",
+        "SLURM_PRIO_PROCESS=", "SLURM_UMASK=",      "SLURM_RLIMIT_"};
     static const char *const prefixes[] = {"SLURM_",
                                            "SBATCH_",
                                            "SLURMD_",
@@ -48,6 +52,9 @@ static bool belongs_to_job(const char *variable)
                                            "ENVIRONMENT=BATCH",
                                            "HOSTNAME="};
 
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+        if (strncmp(variable, kept[i], strlen(kept[i])) == 0)
+            return false;
     for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
         if (strncmp(variable, prefixes[i], strlen(prefixes[i])) == 0)
             return true;
@@ -140,6 +147,25 @@ static int write_script(const struct run *run, char *path, struct oom_error *err
                                 err);
 }
 
+/* The plugin's own options came by command line or environment, or stand in the script; said again
+ * they hold in any case. */
+static int opt_in_again(const struct run *run, struct slurm_options *options, struct oom_error *err)
+{
+    const struct run_options *o = &run->options;
+    char retries[16];
+    int rc = slurm_options_add(options, "oom-retry", o->policy);
+
+    if (rc == 0 && o->max_retries >= 0) {
+        snprintf(retries, sizeof(retries), "%d", o->max_retries);
+        rc = slurm_options_add(options, "oom-max-retries", retries);
+    }
+    if (rc == 0)
+        rc = slurm_options_add(options, "oom-mode", o->mode);
+    if (rc == 0 && *o->allow)
+        rc = slurm_options_add(options, "oom-allow", o->allow);
+    return rc == 0 ? 0 : oom_errorf(err, "out of memory");
+}
+
 static int submit(struct run *run, const struct oom_edits *resources, const char *mark,
                   char *new_job, size_t size, struct oom_error *err)
 {
@@ -153,7 +179,7 @@ static int submit(struct run *run, const struct oom_edits *resources, const char
         access(environment, R_OK) < 0) {
         oom_errorf(err, "the environment of the job was not kept");
     } else if (slurm_options_of(run->job, resources, mark, &options, err) == 0 &&
-               write_script(run, script, err) == 0) {
+               opt_in_again(run, &options, err) == 0 && write_script(run, script, err) == 0) {
         struct sched_submission submission = {
             .script = script,
             .args = (const char *const *)args,
@@ -195,5 +221,8 @@ int resubmit(struct run *run, const struct attempt *attempt, const struct oom_ed
         return -1;
     if (run->sched->repoint(run->job, new_job, err) < 0)
         return -1;
-    return run->sched->release(new_job, err);
+    if (run->sched->release(new_job, err) < 0)
+        return -1;
+    resubmit_forget(run); /* the new job captures its own */
+    return 0;
 }

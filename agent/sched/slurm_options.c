@@ -37,7 +37,7 @@ static const struct field {
     {"StdErr", "error", NULL},
 };
 
-static int add(struct slurm_options *out, const char *option, const char *value)
+int slurm_options_add(struct slurm_options *out, const char *option, const char *value)
 {
     char text[4200];
 
@@ -65,12 +65,12 @@ static int add_memory(struct slurm_options *out, const char *text,
 
     if (changed) {
         snprintf(mib, sizeof(mib), "%sM", changed);
-        return add(out, "mem", mib);
+        return slurm_options_add(out, "mem", mib);
     }
     if (slurm_field(text, "MinMemoryCPU", word, sizeof(word)))
-        return add(out, "mem-per-cpu", word);
+        return slurm_options_add(out, "mem-per-cpu", word);
     if (slurm_field(text, "MinMemoryNode", word, sizeof(word)) && strcmp(word, "0") != 0)
-        return add(out, "mem", word);
+        return slurm_options_add(out, "mem", word);
     return 0;
 }
 
@@ -81,7 +81,7 @@ static int add_nodes(struct slurm_options *out, const char *text)
 
     if (!slurm_field(text, "NumNodes", word, sizeof(word)))
         return 0;
-    return add(out, "nodes", word);
+    return slurm_options_add(out, "nodes", word);
 }
 
 static int add_array(struct slurm_options *out, const char *text)
@@ -92,7 +92,7 @@ static int add_array(struct slurm_options *out, const char *text)
     if (!slurm_field(text, "ArrayTaskId", word, sizeof(word)) ||
         strspn(word, "0123456789") != strlen(word))
         return 0;
-    return add(out, "array", word);
+    return slurm_options_add(out, "array", word);
 }
 
 /* The output of the old job is named with its id already put in: a new one would overwrite it. */
@@ -124,7 +124,7 @@ int slurm_options_from_text(const char *text, const struct oom_edits *resources,
         /* TresPerNode reads "gres:gpu:2"; the option wants "gpu:2". */
         if (strcmp(fields[i].option, "gres") == 0)
             kept = strncmp(kept, "gres:", 5) == 0 ? kept + 5 : kept;
-        rc = add(out, fields[i].option, kept);
+        rc = slurm_options_add(out, fields[i].option, kept);
     }
     if (rc == 0)
         rc = add_nodes(out, text);
@@ -133,7 +133,7 @@ int slurm_options_from_text(const char *text, const struct oom_edits *resources,
     if (rc == 0)
         rc = add_array(out, text);
     if (rc == 0 && slurm_field(text, "Requeue", value, sizeof(value)))
-        rc = add(out, value[0] == '1' ? "requeue" : "no-requeue", NULL);
+        rc = slurm_options_add(out, value[0] == '1' ? "requeue" : "no-requeue", NULL);
     if (rc == 0) {
         bool has =
             slurm_field(text, "Comment", value, sizeof(value)) && strcmp(value, "(null)") != 0;
@@ -142,10 +142,10 @@ int slurm_options_from_text(const char *text, const struct oom_edits *resources,
             *old_mark = '\0';
         snprintf(comment, sizeof(comment), "%s%s%s", has ? value : "",
                  has && *value && !old_mark ? " " : "", mark);
-        rc = add(out, "comment", comment);
+        rc = slurm_options_add(out, "comment", comment);
     }
     if (rc == 0)
-        rc = add(out, "open-mode", "append");
+        rc = slurm_options_add(out, "open-mode", "append");
     if (rc == 0)
         return 0;
     slurm_options_free(out);

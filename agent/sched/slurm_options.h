@@ -23,6 +23,9 @@ int slurm_options_of(const char *job, const struct oom_edits *resources, const c
 /* The same from the text of `scontrol -o show job`. Pure. */
 int slurm_options_from_text(const char *text, const struct oom_edits *resources, const char *mark,
                             struct slurm_options *out, struct oom_error *err);
+
+/* Appends "--option=value", or "--option" (value NULL). -1 when out of memory or over the bound. */
+int slurm_options_add(struct slurm_options *out, const char *option, const char *value);
 void slurm_options_free(struct slurm_options *options);
 
 #endif
