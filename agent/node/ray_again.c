@@ -85,7 +85,9 @@ static void read_values(struct again *a)
         oom_script_values(a->script.parsed, a->policy, &a->values, &err);
     for (size_t i = 0; i < a->follow->edits.count; i++) {
         const struct oom_edit *e = &a->follow->edits.items[i];
-        oom_values_set(&a->values, e->knob, e->new_value, OOM_SOURCE_SCRIPT, e->where);
+        /* A variable that the runtime environment has is not the script's. */
+        oom_values_set(&a->values, e->knob, e->new_value,
+                       is_submissions(e->knob) ? OOM_SOURCE_ENV : OOM_SOURCE_SCRIPT, e->where);
     }
     ray_use(a->cluster->client);
     sched_ray.describe(a->follow->id, &a->values, NULL);
@@ -174,8 +176,8 @@ static int note(struct again *a, const char *key, const char *text, const char *
     return status == 200 ? 0 : -1;
 }
 
-/* The submission as a text, for the diff that people read. */
-static char *as_text(const json_t *record, const struct oom_edits *edits)
+/* The submission as a text, for the diff that people read; `edits` as they are before or after. */
+static char *as_text(const json_t *record, const struct oom_edits *edits, bool after)
 {
     const json_t *env = json_object_get(json_object_get(record, "runtime_env"), "env_vars");
     char *text = NULL;
@@ -186,25 +188,26 @@ static char *as_text(const json_t *record, const struct oom_edits *edits)
         return NULL;
     fprintf(out, "entrypoint: %s\n", json_get_string(record, "entrypoint", ""));
     for (size_t i = 0; i < edits->count; i++) {
-        const char *knob = edits->items[i].knob;
-        const char *value =
-            strncmp(knob, "env:", 4) == 0 ? json_get_string(env, knob + 4, NULL) : NULL;
+        const struct oom_edit *e = &edits->items[i];
+        bool variable = strncmp(e->knob, "env:", 4) == 0;
+        const char *value = variable ? json_get_string(env, e->knob + 4, NULL)
+                            : after  ? e->new_value
+                                     : e->old_value;
         if (value)
-            fprintf(out, "env_vars: %s=%s\n", knob + 4, value);
+            fprintf(out, variable ? "env_vars: %s=%s\n" : "entrypoint_%s: %s\n", e->knob + 4,
+                    value);
     }
-    if (json_is_integer(json_object_get(record, "entrypoint_memory")))
-        fprintf(out, "entrypoint_memory: %lld\n",
-                (long long)json_get_int(record, "entrypoint_memory", 0));
     fclose(out);
     return text;
 }
 
 static void note_diff(struct again *a, const json_t *request, const struct oom_edits *edits)
 {
-    char *before = as_text(a->job, edits), *after = as_text(request, edits), *all = NULL;
+    char *before = as_text(a->job, edits, false), *after = as_text(request, edits, true);
     char *diff = before && after ? textdiff_unified("submission", "submission", before,
                                                     strlen(before), after, strlen(after))
                                  : NULL;
+    char *all = NULL;
 
     if (diff && asprintf(&all, "%s%s", diff, a->rewritten.diff ? a->rewritten.diff : "") >= 0) {
         char *clean = oom_redact(all, strlen(all));

@@ -12,6 +12,7 @@
 
 enum {
     BUSY_MS = 1000,       /* opted-in jobs run */
+    AFTER_MS = 30000,     /* so long after a job of ours has begun or ended it stays busy */
     IDLE_MS = 5000,       /* nothing of ours */
     AWAY_MS = 5000,       /* no answer */
     LATE_MS = 3600 * 1000 /* a job that ended earlier, unknown to the head, is left alone */
@@ -190,6 +191,7 @@ static bool look_at(struct ray_cluster *cluster, const json_t *job)
             log_line(LOG_WARNING, "ray job %s: the head does not know it yet: %s", id, err.text);
             return false;
         }
+        cluster->changed_ms = db_now_ms();
         follow->next = cluster->follows;
         cluster->follows = follow;
         char lineage[24];
@@ -201,6 +203,7 @@ static bool look_at(struct ray_cluster *cluster, const json_t *job)
         ray_follow_look(cluster, follow, job);
         return false;
     }
+    cluster->changed_ms = db_now_ms();
     if (!over && !ray_follow_end(cluster, follow, job))
         return false;
     drop(cluster, follow);
@@ -283,12 +286,14 @@ static int64_t away(struct ray_cluster *cluster, const struct oom_error *err)
 
 /* The list counts only between two looks at which cluster it is, lest a list of a new cluster be
  * taken for one of the former. */
-int64_t ray_cluster_poll(struct ray_cluster *cluster)
+int64_t ray_cluster_poll(struct ray_cluster *cluster, bool *quiet)
 {
+    int64_t start_ms = db_now_ms();
     struct oom_error err = {""};
     char session[sizeof(cluster->session)];
     json_t *jobs = NULL;
 
+    *quiet = false;
     if (cluster->session[0] && ray_list(cluster->client, &jobs, &err) < 0)
         return away(cluster, &err);
     if (ray_identify(cluster->client, session, sizeof(session), &err) < 0) {
@@ -304,5 +309,6 @@ int64_t ray_cluster_poll(struct ray_cluster *cluster)
     }
     look_at_all(cluster, jobs);
     json_decref(jobs);
-    return cluster->follows ? BUSY_MS : IDLE_MS;
+    *quiet = cluster->changed_ms < start_ms;
+    return cluster->follows || start_ms - cluster->changed_ms < AFTER_MS ? BUSY_MS : IDLE_MS;
 }

@@ -34,11 +34,12 @@ static int64_t look(struct ray_cluster *clusters, int64_t *due_ms, size_t count)
     for (size_t i = 0; i < count; i++) {
         if (due_ms[i] <= db_now_ms()) {
             int64_t before = cpu_us();
-            int64_t wait_ms = ray_cluster_poll(&clusters[i]);
-            int64_t rest_ms = (cpu_us() - before) * REST_FACTOR / 1000;
+            bool quiet;
+            int64_t wait_ms = ray_cluster_poll(&clusters[i], &quiet);
+            int64_t rest_ms = quiet ? (cpu_us() - before) * REST_FACTOR / 1000 : 0;
             if (rest_ms > LONGEST_MS)
                 rest_ms = LONGEST_MS;
-            due_ms[i] = db_now_ms() + (rest_ms > wait_ms && wait_ms > 0 ? rest_ms : wait_ms);
+            due_ms[i] = db_now_ms() + (rest_ms > wait_ms ? rest_ms : wait_ms);
         }
         if (due_ms[i] < next)
             next = due_ms[i];

@@ -143,14 +143,16 @@ struct ray_cluster {
     json_t *touched; /* lineages of listed jobs, meanwhile */
     struct ray_follow *follows;
     bool reachable;
+    int64_t changed_ms; /* when a job began or ended last */
 };
 
 int ray_cluster_open(struct ray_cluster *cluster, const char *line, struct api *head,
                      const struct oom_signatures *signatures, struct oom_error *err);
 void ray_cluster_close(struct ray_cluster *cluster);
 
-/* Looks once. Returns how soon to look again when it costs nothing, in ms. */
-int64_t ray_cluster_poll(struct ray_cluster *cluster);
+/* Looks once. Returns how soon to look again when that costs nothing, in ms; *quiet: there was
+ * nothing to do, so that this look cost what the next ones will. */
+int64_t ray_cluster_poll(struct ray_cluster *cluster, bool *quiet);
 
 /* --- ray_watch.c: runs until SIGTERM; returns the exit status. */
 int ray_watch_run(const struct config *config);
