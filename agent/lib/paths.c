@@ -62,6 +62,20 @@ static int make_dirs(char *path)
     return mkdir(path, 0700) < 0 && errno != EEXIST ? -1 : 0;
 }
 
+/* Accounts of services have no home. A directory of that name may be somebody else's trap: it must
+ * be ours and closed. */
+static int homeless_dir(char *out, size_t size, struct oom_error *err)
+{
+    struct stat st;
+
+    snprintf(out, size, "/var/tmp/oomretry-%u", (unsigned)geteuid());
+    if ((mkdir(out, 0700) < 0 && errno != EEXIST) || lstat(out, &st) < 0)
+        return oom_errorf(err, "cannot make the state directory %s: %s", out, strerror(errno));
+    if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077))
+        return oom_errorf(err, "%s is not a closed directory of this user's", out);
+    return 0;
+}
+
 int paths_state_dir(char *out, size_t size, struct oom_error *err)
 {
     const char *state = secure_getenv("XDG_STATE_HOME");
@@ -80,6 +94,6 @@ int paths_state_dir(char *out, size_t size, struct oom_error *err)
     if (n < 0 || (size_t)n >= size)
         return oom_errorf(err, "the path of the state directory is too long");
     if (make_dirs(out) < 0)
-        return oom_errorf(err, "cannot make the state directory %s: %s", out, strerror(errno));
+        return homeless_dir(out, size, err);
     return 0;
 }

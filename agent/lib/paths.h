@@ -17,7 +17,7 @@ const char *paths_prefix(struct oom_error *err);
 int paths_under_prefix(const char *below, char *out, size_t size, struct oom_error *err);
 
 /* The user's state directory, $XDG_STATE_HOME/oomretry or ~/.local/state/oomretry; made with mode
- * 0700 when it does not exist. */
+ * 0700 when it does not exist. Without a home that can be written to: /var/tmp/oomretry-UID. */
 int paths_state_dir(char *out, size_t size, struct oom_error *err);
 
 #endif
