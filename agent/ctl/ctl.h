@@ -31,5 +31,6 @@ int ctl_budget(int argc, char **argv);
 int ctl_settle(int argc, char **argv);
 int ctl_stats(int argc, char **argv);
 int ctl_doctor(int argc, char **argv);
+int ctl_ray(int argc, char **argv);
 
 #endif

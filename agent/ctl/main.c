@@ -21,6 +21,7 @@ static const struct ctl_verb verbs[] = {
     {"diagnose", ctl_diagnose, "what ran out, where and in which phase, from logs"},
     {"signatures", ctl_signatures, "what is recognised in logs, and how to test additions"},
     {"rewrite", ctl_rewrite, "a launch script with other settings"},
+    {"ray", ctl_ray, "submit jobs to a Ray cluster"},
     {NULL, NULL, NULL},
 };
 

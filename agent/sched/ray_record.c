@@ -115,8 +115,13 @@ bool ray_owned_elsewhere(const json_t *job, char *why, size_t size)
     const json_t *env = json_object_get(json_object_get(job, "runtime_env"), "env_vars");
     const char *slurm =
         json_get_string(metadata, "slurm_job_id", json_get_string(env, "SLURM_JOB_ID", NULL));
+    const char *supervisor = json_get_string(metadata, "oom_supervisor", "");
     struct ray_start start;
 
+    if (*supervisor) {
+        snprintf(why, size, "it runs under %.60s, which owns the retry", supervisor);
+        return true;
+    }
     if (slurm && *slurm) {
         snprintf(why, size, "it belongs to the Slurm job %.60s, whose supervisor owns the retry",
                  slurm);
