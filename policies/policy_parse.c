@@ -33,6 +33,7 @@ const char *const policy_fact_names[] = {
     "slurm.nodes",
     "slurm.gpus",
     "slurm.time_left_s",
+    "ray.memory_max_bytes",
     "attempt.seconds",
     "scheduler",
     "mode",

@@ -131,6 +131,10 @@ static int submit(int argc, char **argv)
         json_object_set_new(metadata, "oom_retry", json_string("auto"));
     if (merge(argv + at, &rest, metadata) < 0)
         return 2;
+    if (rest == 0) {
+        fputs(help, stderr);
+        return 2;
+    }
     tell_supervisor(metadata);
     for (int i = 0; i < rest; i++)
         separated |= strcmp(argv[at + i], "--") == 0;
