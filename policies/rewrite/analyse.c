@@ -85,6 +85,26 @@ static bool recognised(struct rw *rw, const struct oom_policy *policy, const str
                                  args, count);
 }
 
+/* What a policy recognises by its arguments is the same command in the worlds that lack them. */
+static void spread_training(struct rw_analysis *a)
+{
+    for (size_t w = 0; w < a->count; w++) {
+        for (size_t c = 0; c < a->worlds[w].count; c++) {
+            const struct rw_cmd *known = &a->worlds[w].cmds[c];
+            for (size_t v = 0; known->training && v < a->count; v++) {
+                for (size_t d = 0; d < a->worlds[v].count; d++) {
+                    struct rw_cmd *cmd = &a->worlds[v].cmds[d];
+                    if (!cmd->training && cmd->key == known->key && cmd->program &&
+                        strcmp(cmd->program, known->program) == 0) {
+                        cmd->training = true;
+                        a->training++;
+                    }
+                }
+            }
+        }
+    }
+}
+
 static void find_training(struct rw_analysis *a, const struct oom_policy *policy)
 {
     a->training = 0;
@@ -100,6 +120,7 @@ static void find_training(struct rw_analysis *a, const struct oom_policy *policy
             }
         }
     }
+    spread_training(a);
 }
 
 /* Names of variables that the training commands' words came through. */

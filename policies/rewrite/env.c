@@ -67,6 +67,9 @@ void rw_env_places(struct rw *rw, const struct rw_cmd *cmd, const struct rw_knob
 
     if (knob->value && rw_env_value(rw, cmd, name, &text) && text.count)
         rw_places_replace(rw, &text, knob->value, out);
+    const struct rw_env *here = find(cmd->env, name);
+    if (!knob->value && here && here->buf)
+        rw_places_cut(rw, here->buf, here->start, here->end, out);
     const char *word = knob->value
                            ? rw_printf(&rw->arena, "%s=%s", name, rw_shell_word(rw, knob->value))
                            : rw_printf(&rw->arena, "-u %s", name);

@@ -227,6 +227,13 @@ static bool names_arguments(const char *text)
     return false;
 }
 
+/* "$1": whatever the script was called with. */
+static bool names_position(const char *text)
+{
+    return text[0] == '$' &&
+           (isdigit((unsigned char)text[1]) || (text[1] == '{' && isdigit((unsigned char)text[2])));
+}
+
 bool rw_outrun(const struct oom_policy *policy, const struct rw_cmd *cmd, size_t after)
 {
     size_t end = rw_args_end(cmd);
@@ -234,7 +241,8 @@ bool rw_outrun(const struct oom_policy *policy, const struct rw_cmd *cmd, size_t
     (void)policy;
     for (size_t i = after; i < end; i++) {
         const struct rw_text *text = &cmd->fields.items[i].text;
-        if (!text->wild || !text->count || text->frags[0].kind != RW_UNKNOWN)
+        if (!text->count || text->frags[0].kind != RW_UNKNOWN ||
+            !(text->wild || names_position(word(cmd, i))))
             continue;
         bool value = i > cmd->arg0 && is_flag(word(cmd, i - 1)) && !strchr(word(cmd, i - 1), '=');
         if (!value || names_arguments(word(cmd, i)))

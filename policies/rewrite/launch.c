@@ -255,6 +255,10 @@ static void skip_options(struct walk *w, const struct launcher *l, bool *module,
             value = false;
         else
             value = strspn(option + 1, l->letters) != strlen(option + 1) && strlen(option) == 2;
+        bool mpi = strncmp(l->name, "mpi", 3) == 0;
+        if (mpi && !in_words(l->flags, plain) && !strchr(option, '=') &&
+            strspn(option + 1, l->letters) != strlen(option + 1))
+            value = true;
         const char *next = word(w, w->at + 1);
         if (value && option[1] == '-' &&
             ((next[0] == '-' && !isdigit((unsigned char)next[1])) || is_python(base_name(next)) ||
@@ -264,8 +268,7 @@ static void skip_options(struct walk *w, const struct launcher *l, bool *module,
             keep_option_env(w, option, w->at, (uint32_t)strcspn(option, "=") + 1);
         else if (value)
             keep_option_env(w, option, w->at + 1, 0);
-        if ((strcmp(l->name, "mpirun") == 0 || strcmp(l->name, "mpiexec") == 0) &&
-            ends_with(option, "mca"))
+        if (mpi && ends_with(option, "mca"))
             w->at++;
         w->at += value ? 2 : 1;
     }

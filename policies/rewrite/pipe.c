@@ -6,13 +6,16 @@
 
 #include <string.h>
 
-static void add_env(struct rw *rw, struct rw_cmd *cmd, const char *name,
+static void add_env(struct rw *rw, struct rw_cmd *cmd, const struct rw_node *node, const char *name,
                     const struct rw_text *value)
 {
     struct rw_env *env = rw_alloc(&rw->arena, sizeof(*env));
 
     env->name = name;
     env->value = *value;
+    env->buf = cmd->buf;
+    env->start = node->start;
+    env->end = node->end;
     env->next = cmd->env;
     cmd->env = env;
 }
@@ -45,7 +48,7 @@ void rw_command(struct rw *rw, struct rw_buf *buf, const struct rw_node *node,
             if (name->end + 1 > child->end)
                 continue;
             rw_expand_word(rw, buf, name->end + 1, child->end, false, &value);
-            add_env(rw, &cmd,
+            add_env(rw, &cmd, child,
                     rw_strndup(&rw->arena, buf->bytes + name->start, name->end - name->start),
                     &value.items[0].text);
             continue;

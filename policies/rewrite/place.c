@@ -73,6 +73,14 @@ static void replace_range(struct rw *rw, const struct rw_buf *buf, uint32_t star
     rw_places_replace(rw, &slice, bytes, out);
 }
 
+void rw_places_cut(struct rw *rw, const struct rw_buf *buf, uint32_t start, uint32_t end,
+                   struct rw_places *out)
+{
+    while (end < buf->length && (buf->bytes[end] == ' ' || buf->bytes[end] == '\t'))
+        end++;
+    replace_range(rw, buf, start, end, "", out);
+}
+
 /* The literal bytes of a text when they stand side by side. */
 static bool contiguous(const struct rw_text *text, struct rw_frag *whole)
 {

@@ -125,6 +125,9 @@ void rw_places_replace(struct rw *rw, const struct rw_text *slice, const char *b
 /* Ways to insert shell text at an offset of a buffer. */
 void rw_places_insert(struct rw *rw, const struct rw_buf *buf, uint32_t at, const char *bytes,
                       struct rw_places *out);
+/* Ways to take bytes away together with the blanks behind them. */
+void rw_places_cut(struct rw *rw, const struct rw_buf *buf, uint32_t start, uint32_t end,
+                   struct rw_places *out);
 /* Ways to take fields [from, to) of a command away. */
 void rw_places_remove(struct rw *rw, const struct rw_cmd *cmd, size_t from, size_t to,
                       struct rw_places *out);

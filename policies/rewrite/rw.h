@@ -308,6 +308,8 @@ struct rw_cmd {
 struct rw_env {
     const char *name;
     struct rw_text value;
+    const struct rw_buf *buf; /* where NAME=VALUE stands, when it stands in front of the command */
+    uint32_t start, end;
     const struct rw_env *next;
 };
 
