@@ -16,6 +16,7 @@
 #include "db/db.h"
 
 enum { KEY_ALL = 'a', KEY_USER = 'u', KEY_SINCE = 256, KEY_STATE, KEY_JSON, KEY_DB, KEY_LIMIT };
+enum { SHOWN_COLUMNS = 60 };
 
 static const struct argp_option option_table[] = {
     {"user", KEY_USER, "USER", 0, "lineages of this user (administrators)", 0},
@@ -87,6 +88,19 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     }
 }
 
+/* The list is for a glance; `oomctl history JOBID` has the rest. */
+static void shorten(char *text, size_t columns)
+{
+    size_t end = columns;
+
+    if (strlen(text) <= columns)
+        return;
+    /* Not in the middle of a character. */
+    while (end > 0 && ((unsigned char)text[end] & 0xc0) == 0x80)
+        end--;
+    strcpy(text + end, "…");
+}
+
 static void print_list(const json_t *lineages)
 {
     struct table *table =
@@ -96,14 +110,14 @@ static void print_list(const json_t *lineages)
 
     json_array_foreach(lineages, i, lineage)
     {
-        char job[64], failure[128], changed[256], when[64], attempts[16];
+        char job[64], failure[128], changed[600], when[64], attempts[16];
         const char *state = json_get_string(lineage, "state", "");
         lineage_job(lineage, job, sizeof(job));
         lineage_failure(json_object_get(lineage, "incident"), failure, sizeof(failure));
         lineage_changed(json_object_get(lineage, "edits"), changed, sizeof(changed));
         if (strcmp(state, "stopped") == 0)
-            snprintf(changed, sizeof(changed), "%.48s%s", json_get_string(lineage, "reason", ""),
-                     strlen(json_get_string(lineage, "reason", "")) > 48 ? "…" : "");
+            snprintf(changed, sizeof(changed), "%s", json_get_string(lineage, "reason", ""));
+        shorten(changed, SHOWN_COLUMNS);
         humanize_when(json_get_int(lineage, "updated_ms", 0), db_now_ms(), when, sizeof(when));
         snprintf(attempts, sizeof(attempts), "%lld",
                  (long long)json_get_int(lineage, "attempts", 0));
