@@ -118,12 +118,13 @@ static int on_hit(unsigned int id, unsigned long long from, unsigned long long t
 
     (void)from;
     (void)flags;
+    /* What the last piece says decides whether progress is waited for. */
+    if (block->piece_start != SIZE_MAX && to > block->piece_end)
+        piece_close(block);
     if (literal->only_progress && !progress_wanted(block->stream))
         return 0;
-    if (block->piece_start == SIZE_MAX || to > block->piece_end) {
-        piece_close(block);
+    if (block->piece_start == SIZE_MAX)
         piece_open(block, (size_t)to);
-    }
     for (uint32_t i = 0; i < literal->count; i++) {
         uint16_t sig = set->literal_sigs[literal->first + i];
         size_t k = 0;

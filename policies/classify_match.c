@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What Hyperscan proposes PCRE2 confirms, and reads the numbers out of. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,14 +63,26 @@ static bool group_get(const pcre2_code *code, pcre2_match_data *data, const char
     return true;
 }
 
+/* "tried", or "tried_gib" where the unit is not beside the number. */
 static void take_size(const pcre2_code *code, pcre2_match_data *data, const char *name,
                       const char *text, int64_t *out)
 {
     const char *at;
     size_t length;
+    char name_gib[40];
+    char number[48];
 
-    if (*out == OOM_UNSTATED && group_get(code, data, name, text, &at, &length))
+    if (*out != OOM_UNSTATED)
+        return;
+    if (group_get(code, data, name, text, &at, &length)) {
         *out = size_parse(at, length);
+        return;
+    }
+    snprintf(name_gib, sizeof(name_gib), "%s_gib", name);
+    if (group_get(code, data, name_gib, text, &at, &length) && length < 32) {
+        int n = snprintf(number, sizeof(number), "%.*s GiB", (int)length, at);
+        *out = size_parse(number, (size_t)n);
+    }
 }
 
 static void take_text(const pcre2_code *code, pcre2_match_data *data, const char *name,

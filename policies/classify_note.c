@@ -24,6 +24,7 @@ struct note {
     struct line_view view;
     int64_t line;
     struct voice *voice;
+    bool progressed; /* one line is one sign of progress */
 };
 
 static bool confirms(struct note *n, const struct signature *sig)
@@ -95,18 +96,21 @@ static bool in_data_record(const struct line_view *view)
 
 static bool is_quoting(struct note *n)
 {
-    if (n->voice->quoting && n->line - n->voice->quote_line > QUOTE_LINES)
-        n->voice->quoting = false;
-    return n->voice->quoting;
+    if (n->line - n->voice->quote_line > QUOTE_LINES)
+        n->voice->quoting = n->voice->fenced = false;
+    return n->voice->quoting || n->voice->fenced;
 }
 
 static bool note_quote(struct note *n, const struct signature *sig)
 {
-    if (!confirms(n, sig))
+    /* A fence stands alone behind the prefix. */
+    if (!signature_confirms(n->classifier->set, sig, n->classifier->match_data, n->view.body,
+                            n->view.body_length))
         return false;
     tally(n, sig, false);
+    is_quoting(n);
     if (sig->edge == EDGE_TOGGLE)
-        n->voice->quoting = !is_quoting(n);
+        n->voice->fenced = !n->voice->fenced;
     else
         n->voice->quoting = sig->edge == EDGE_BEGIN;
     n->voice->quote_line = n->line;
@@ -390,7 +394,9 @@ static void note_course(struct note *n, const struct signature *sig)
             if (s->phase == OOM_PHASE_INIT)
                 s->phase = OOM_PHASE_UNKNOWN;
         }
-        events_progress(n->classifier, s, sig->weak, n->line);
+        if (!n->progressed)
+            events_progress(n->classifier, s, sig->weak, n->line);
+        n->progressed = true;
         break;
     case SIG_FINISHED:
         tally(n, sig, true);
@@ -531,6 +537,7 @@ void piece_note(struct block *block)
     n.classifier = block->classifier;
     n.stream = block->stream;
     n.voice = NULL;
+    n.progressed = false;
     line_clean(block->bytes + block->piece_start, block->piece_end - block->piece_start,
                n.classifier->line_buffer, &n.view);
     if (kinds & (KIND(SIG_QUOTE) | STRUCTURE_KINDS | COURSE_KINDS))

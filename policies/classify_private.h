@@ -270,7 +270,8 @@ struct voice {
     uint64_t id;
     uint64_t used;
     struct traceback traceback;
-    bool quoting;
+    bool fenced;  /* between two ``` */
+    bool quoting; /* between the marks of a chat template */
     int64_t quote_line;
 };
 

@@ -125,7 +125,7 @@ static int expand(const char *pattern, char *out, size_t size)
         const char *name;
         const char *text;
     } macros[] = {
-        {"%size%", "\\d[\\d.,]*\\s?(?:[KMGTPE]i?B|[Bb]ytes|[KMGT]\\b|B\\b)?"},
+        {"%size%", "\\d[\\d.,]*\\s?(?:[KMGTPE]i?[Bb]|[Bb]ytes|[KMGT]\\b|B\\b)?"},
         {"%int%", "\\d+"},
     };
     size_t n = 0;

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Labelled logs through `oomctl diagnose --json`.
+
+cases.jsonl holds failures of memory, look_alikes.jsonl what must not be called one. A case is
+{"id", "files": {name: [line]}, "exit": {...}, "expect": {...}}; lines may hold lone surrogates
+(\\udc80 to \\udcff) that stand for bytes which are not UTF-8. "phase" lists what is accepted,
+"numbers" is everything that may be stated of tried, total and free.
+"""
+
+import concurrent.futures
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+BUILD = pathlib.Path(os.environ.get("OOMRETRY_BUILD", HERE.parent.parent / "build"))
+OOMCTL = BUILD / "bin" / "oomctl"
+
+
+def load(name):
+    with open(HERE / name, encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def diagnose(case, directory):
+    names = []
+    for name, lines in case["files"].items():
+        path = directory / name
+        text = "\n".join(lines) + "\n"
+        path.write_bytes(text.encode("utf-8", "surrogateescape"))
+        names.append(str(path))
+    argv = [str(OOMCTL), "diagnose", "--json"]
+    for key, value in case.get("exit", {}).items():
+        argv += ["--" + key.replace("_", "-"), str(value)]
+    run = subprocess.run(argv + names, capture_output=True, timeout=60)
+    return run.returncode, json.loads(run.stdout)
+
+
+def faults(case, status, got):
+    want = case["expect"]
+    found = []
+    if got["oom"] != want["oom"]:
+        return [f"oom {got['oom']} ({got['summary']}), want {want['oom']}"]
+    if status != (0 if got["oom"] else 1):
+        found.append(f"exit status {status}")
+    if not want["oom"]:
+        if got["domain"] != "none" or got["phase"] != "unknown" or got["direction"] is not None:
+            found.append("an incident that is none has domain, phase or direction")
+        return found
+    if got["domain"] != want["domain"]:
+        found.append(f"domain {got['domain']}, want {want['domain']}")
+    if "phase" in want and got["phase"] not in want["phase"]:
+        found.append(f"phase {got['phase']}, want {want['phase']}")
+    if got["direction"] != want.get("direction", got["direction"]) or (
+            "direction" not in want and got["direction"] == "raise"):
+        found.append(f"direction {got['direction']}, want {want.get('direction')}")
+    if "framework" in want and got["framework"] != want["framework"]:
+        found.append(f"framework {got['framework']}, want {want['framework']}")
+    if "numbers" in want:
+        numbers = {k: v for k, v in got["numbers"].items() if k in ("tried", "total", "free")}
+        if numbers != want["numbers"]:
+            found.append(f"numbers {numbers}, want {want['numbers']}")
+    if "cause" in want:
+        cause = got["cause"] or {"file": "", "line": None}
+        at = (os.path.basename(cause["file"]), cause["line"])
+        if at != (want["cause"]["file"], want["cause"]["line"]):
+            found.append(f"cause {at}, want {want['cause']}")
+    for key in ("rank", "node"):
+        if key in want and got["cause"][key] != want[key]:
+            found.append(f"{key} {got['cause'][key]}, want {want[key]}")
+    return found
+
+
+def check(cases, root):
+    def one(case):
+        directory = root / case["id"]
+        directory.mkdir()
+        return case["id"], faults(case, *diagnose(case, directory))
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        return {name: found for name, found in pool.map(one, cases) if found}
+
+
+@pytest.mark.parametrize("name, at_least", [("cases.jsonl", 150), ("look_alikes.jsonl", 120)])
+def test_corpus(name, at_least, tmp_path):
+    cases = load(name)
+    assert len(cases) >= at_least
+    assert len({case["id"] for case in cases}) == len(cases)
+    # test_classify.c takes all of them through the library; here is every tenth through the program.
+    assert check(cases[::10], tmp_path) == {}
+
+
+@pytest.mark.parametrize("tool", ["gzip", "zstd", "xz", "bzip2"])
+def test_compressed(tool, tmp_path):
+    case = next(c for c in load("cases.jsonl") if c["id"] == "megatron-backward-srun")
+    plain = tmp_path / "main.log"
+    plain.write_text("\n".join(case["files"]["main.log"]) + "\n", encoding="utf-8")
+    packed = subprocess.run([tool, "-c", str(plain)], capture_output=True, check=True).stdout
+    case["files"] = {}
+    path = tmp_path / "main.log.packed"
+    path.write_bytes(packed)
+    run = subprocess.run([str(OOMCTL), "diagnose", "--json", str(path)], capture_output=True,
+                         timeout=60)
+    got = json.loads(run.stdout)
+    assert run.returncode == 0 and got["phase"] == "backward"
+    assert got["cause"]["line"] == case["expect"]["cause"]["line"]
+    # What a killed job left is cut off, and still tells what it holds.
+    path.write_bytes(packed[:1])
+    run = subprocess.run([str(OOMCTL), "diagnose", "--json", str(path)], capture_output=True,
+                         timeout=60)
+    assert run.returncode in (1, 2)
+
+
+def test_standard_input_and_usage(tmp_path):
+    line = b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    for arguments in ([], ["-"]):
+        run = subprocess.run([str(OOMCTL), "diagnose", "--json", *arguments], input=line,
+                             capture_output=True, timeout=60)
+        assert run.returncode == 0 and json.loads(run.stdout)["numbers"] == {"tried": 2 << 30}
+    for arguments in (["--exit-code", "x"], ["/nonexistent"], [str(tmp_path)], ["--no-such"]):
+        run = subprocess.run([str(OOMCTL), "diagnose", *arguments], input=b"",
+                             capture_output=True, timeout=60)
+        assert run.returncode == 2 and run.stderr
+
+
+def test_human_output():
+    log = b"".join(b"line %d\n" % i for i in range(50)) + (
+        b"[rank3]: RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 79.15 GiB "
+        b"total capacity; 1.02 GiB free) --wandb-key "
+        b"0123456789abcdef0123456789abcdef01234567\nbehind\n")
+    run = subprocess.run([str(OOMCTL), "diagnose", "--explain"], input=log, capture_output=True,
+                         timeout=60)
+    text = run.stdout.decode()
+    assert run.returncode == 0
+    assert "GPU out of memory, rank 3" in text and "2.00 GiB" in text
+    assert ">      51" in text and "49  line 48" in text and "52  behind" in text
+    assert "0123456789abcdef" not in text and "[redacted]" in text
+    assert "pytorch.device-oom" in text
+
+
+def test_windows_are_bounded_and_redacted():
+    frame = '  File "/a/b.py", line 1, in forward\n'
+    log = "".join(f"{frame * 20}[rank{r}]: RuntimeError: CUDA out of memory. Tried to allocate "
+                  f"{r}.00 GiB. token=hf_abcdefghijklmnopqrstuvwxyz{r}\n" for r in range(1, 300))
+    run = subprocess.run([str(OOMCTL), "diagnose", "--json", "--windows"], input=log.encode(),
+                         capture_output=True, timeout=60)
+    windows = json.loads(run.stdout)["windows"]
+    assert windows and sum(len(w["text"]) for w in windows) <= 64 * 1024
+    assert "hf_abc" not in json.dumps(windows)
+
+
+def test_site_signatures(tmp_path):
+    env = dict(os.environ, OOMRETRY_SIGNATURES=str(tmp_path))
+    site = tmp_path / "site.json"
+    site.write_text(json.dumps({"family": "site", "signatures": [{
+        "id": "frobnicator", "kind": "oom", "domain": "host", "phase": "data",
+        "find": ["frobnicator is full"], "match": "frobnicator is full: %size% wanted",
+        "numbers": ["full: (?<tried>%size%) wanted"], "examples": ["frobnicator is full: 3 GiB wanted"],
+        "look_alikes": ["the frobnicator is full of joy"]}]}))
+    run = subprocess.run([str(OOMCTL), "signatures", "test"], env=env, capture_output=True)
+    assert run.returncode == 0, run.stdout
+    run = subprocess.run([str(OOMCTL), "diagnose", "--json"], env=env, capture_output=True,
+                         input=b"frobnicator is full: 3 GiB wanted\n")
+    got = json.loads(run.stdout)
+    assert (got["domain"], got["phase"], got["numbers"]) == ("host", "data", {"tried": 3 << 30})
+    run = subprocess.run([str(OOMCTL), "signatures", "show", "site.frobnicator"], env=env,
+                         capture_output=True)
+    assert json.loads(run.stdout)["family"] == "site"
+    site.write_text('{"family": "site", "signatures": [{"id": "x", "kind": "oom", "domian": "gpu", '
+                    '"find": ["abc"]}]}')
+    run = subprocess.run([str(OOMCTL), "diagnose"], env=env, capture_output=True, input=b"x")
+    assert run.returncode == 2
+    assert b"site.json: site.x" in run.stderr and b'"domian" (did you mean "domain"?)' in run.stderr
