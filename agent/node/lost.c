@@ -19,6 +19,7 @@
 #include "agent/lib/paths.h"
 #include "agent/lib/urlquery.h"
 #include "agent/node/node.h"
+#include "agent/sched/slurm_fields.h"
 
 enum { HEAD_CALL_MS = 5000, SQUEUE_MS = 15000, QUIET_MS = 10000 };
 
@@ -99,10 +100,11 @@ static void finish(struct api *head, const struct config *config, const json_t *
         waitpid(pid, NULL, 0);
 }
 
-/* {"17":"RUNNING",…} of all jobs that the controller still knows; NULL when it does not answer. */
+/* {"17":"RUNNING","18_3":…} of all jobs that the controller still knows; NULL when it does not
+ * answer. The components of a heterogeneous job ("17+1") go by the id of each. */
 static json_t *job_states(void)
 {
-    const char *argv[] = {"squeue", "-h", "-t", "all", "-o", "%A %T", NULL};
+    const char *argv[] = {"squeue", "-h", "-t", "all", "-o", "%A %i %T", NULL};
     struct child_result result;
     json_t *states = NULL;
 
@@ -112,11 +114,12 @@ static json_t *job_states(void)
         states = json_object();
         for (char *save = NULL, *line = strtok_r(result.out, "\n", &save); line;
              line = strtok_r(NULL, "\n", &save)) {
-            char *blank = strchr(line, ' ');
-            if (!blank)
+            char *id = strchr(line, ' '), *state = id ? strchr(id + 1, ' ') : NULL;
+            if (!state)
                 continue;
-            *blank = '\0';
-            json_object_set_new(states, line, json_string(blank + 1));
+            *id++ = *state++ = '\0';
+            slurm_plain_id(id);
+            json_object_set_new(states, strchr(id, '_') ? id : line, json_string(state));
         }
     }
     child_result_free(&result);

@@ -36,11 +36,25 @@ static json_t *parse(char *text)
     return report;
 }
 
+/* A task of an array is called ARRAY_TASK everywhere (agent/sched/slurm.c says why). */
+static void name_array_task(json_t *report)
+{
+    const char *array = json_get_string(report, "array_job", "");
+    const char *task = json_get_string(report, "array_task", "");
+    char job[64];
+
+    if (!*array || !*task)
+        return;
+    snprintf(job, sizeof(job), "%s_%s", array, task);
+    json_object_set_new(report, "job", json_string(job));
+}
+
 static void forward(struct reports *reports, char *text)
 {
     json_t *report = parse(text), *reply = NULL;
     struct oom_error err = {""};
 
+    name_array_task(report);
     json_object_set_new(report, "cluster", json_string(reports->config->cluster));
     int status = api_call(reports->head, "POST", "/v1/reports", report, &reply, &err);
     if (status != 200)

@@ -15,6 +15,7 @@
 #include "agent/lib/files.h"
 #include "agent/lib/paths.h"
 #include "agent/run/run.h"
+#include "agent/sched/slurm_fields.h"
 #include "agent/sched/slurm_options.h"
 
 extern char **environ;
@@ -122,7 +123,7 @@ static char **read_list(const struct run *run, const char *kind, char **bytes)
 /* A job of ours that carries the mark: submitted before a crash. */
 static bool find_marked(const char *mark, char *job, size_t size)
 {
-    const char *list[] = {"squeue", "-h", "-o", "%A|%k", NULL};
+    const char *list[] = {"squeue", "-h", "-o", "%i|%k", NULL};
     char *text = NULL;
     bool found = false;
 
@@ -134,6 +135,7 @@ static bool find_marked(const char *mark, char *job, size_t size)
         if (!at || at[strlen(mark)] == '.' || (at[strlen(mark)] >= '0' && at[strlen(mark)] <= '9'))
             continue;
         *bar = '\0';
+        slurm_plain_id(line);
         snprintf(job, size, "%s", line);
         found = true;
     }

@@ -12,19 +12,26 @@
 
 #include "agent/lib/child.h"
 #include "agent/sched/sched.h"
+#include "agent/sched/slurm_dependents.h"
 #include "agent/sched/slurm_fields.h"
 #include "db/db.h"
 
 enum { CALL_MS = 10000, UPDATE_FOR_MS = 4000 };
 
+/* A task of an array is named ARRAY_TASK: the raw id of its last task is the array's own, and a
+ * requeue by that id would queue the whole array again. */
 static bool inside(char *job, size_t job_size, char *cluster, size_t cluster_size, int *restart)
 {
     const char *id = getenv("SLURM_JOB_ID"), *name = getenv("SLURM_CLUSTER_NAME");
     const char *count = getenv("SLURM_RESTART_COUNT");
+    const char *array = getenv("SLURM_ARRAY_JOB_ID"), *task = getenv("SLURM_ARRAY_TASK_ID");
 
     if (!id || !*id)
         return false;
-    snprintf(job, job_size, "%s", id);
+    if (array && *array && task && *task)
+        snprintf(job, job_size, "%s_%s", array, task);
+    else
+        snprintf(job, job_size, "%s", id);
     snprintf(cluster, cluster_size, "%s", name ? name : "");
     *restart = count ? atoi(count) : 0;
     return true;
@@ -134,8 +141,6 @@ static int update_until(const char *job, const struct oom_edits *resources, cons
     return 0;
 }
 
-static int repoint(const char *old_job, const char *new_job, struct oom_error *err);
-
 /* Of a job that has ended: held, changed, released. Dependents that have seen it fail wait for
  * good ("DependencyNeverSatisfied") until they are pointed to it anew. */
 static int requeue_ended(const char *job, const struct oom_edits *resources, struct oom_error *err)
@@ -143,7 +148,8 @@ static int requeue_ended(const char *job, const struct oom_edits *resources, str
     const char *again[] = {"scontrol", "requeuehold", job, NULL};
     const char *release[] = {"scontrol", "release", job, NULL};
 
-    if (child_expect(again, CALL_MS, NULL, err) < 0 || update_until(job, resources, "now", err) < 0)
+    if (child_expect(again, CALL_MS, NULL, err) < 0 ||
+        update_until(job, resources, "now", err) < 0 || slurm_dependents_repoint(job, job, err) < 0)
         return -1;
     return child_expect(release, CALL_MS, NULL, err);
 }
@@ -184,6 +190,15 @@ static int requeue(const char *job, int restart, const struct oom_edits *resourc
     return rc;
 }
 
+/* The one task that is submitted again keeps its index. */
+static const char *task_of(const char *const *options)
+{
+    for (; options && *options; options++)
+        if (strncmp(*options, "--array=", 8) == 0)
+            return *options + 8;
+    return NULL;
+}
+
 static int submit(const struct sched_submission *submission, char *new_job, size_t size,
                   struct oom_error *err)
 {
@@ -215,7 +230,8 @@ static int submit(const struct sched_submission *submission, char *new_job, size
     if (child_expect(argv, CALL_MS, &out, err) < 0)
         return -1;
     out[strcspn(out, ";\n")] = '\0';
-    snprintf(new_job, size, "%s", out);
+    const char *task = *out ? task_of(submission->options) : NULL;
+    snprintf(new_job, size, "%s%s%s", out, task ? "_" : "", task ? task : "");
     free(out);
     return *new_job ? 0 : oom_errorf(err, "sbatch gave no job id");
 }
@@ -232,36 +248,6 @@ static int cancel(const char *job, struct oom_error *err)
     const char *argv[] = {"scancel", job, NULL};
 
     return child_expect(argv, CALL_MS, NULL, err);
-}
-
-static int repoint(const char *old_job, const char *new_job, struct oom_error *err)
-{
-    const char *list[] = {"squeue", "-h", "-t", "PD", "-o", "%A|%E", NULL};
-    char *text = NULL;
-    int changed = 0;
-
-    if (child_expect(list, CALL_MS, &text, err) < 0)
-        return -1;
-    for (char *save = NULL, *line = strtok_r(text, "\n", &save); line;
-         line = strtok_r(NULL, "\n", &save)) {
-        char dependency[2048], id[80], option[2100];
-        char *bar = strchr(line, '|');
-        if (!bar)
-            continue;
-        *bar = '\0';
-        if (!slurm_repoint(bar + 1, old_job, new_job, dependency, sizeof(dependency)))
-            continue;
-        snprintf(id, sizeof(id), "JobId=%s", line);
-        snprintf(option, sizeof(option), "Dependency=%s", dependency);
-        const char *argv[] = {"scontrol", "update", id, option, NULL};
-        if (child_expect(argv, CALL_MS, NULL, err) < 0) {
-            free(text);
-            return -1;
-        }
-        changed++;
-    }
-    free(text);
-    return changed;
 }
 
 static int end_steps(const char *job, struct oom_error *err)
@@ -301,6 +287,6 @@ const struct sched sched_slurm = {
     .submit = submit,
     .release = release,
     .cancel = cancel,
-    .repoint = repoint,
+    .repoint = slurm_dependents_repoint,
     .end_steps = end_steps,
 };

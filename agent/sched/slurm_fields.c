@@ -66,31 +66,12 @@ int64_t slurm_mib(const char *text)
     }
 }
 
-bool slurm_repoint(const char *dependency, const char *old_job, const char *new_job, char *out,
-                   size_t size)
+void slurm_plain_id(char *id)
 {
-    size_t used = 0, old_length = strlen(old_job), new_length = strlen(new_job);
-    bool found = false;
+    char *open = strchr(id, '['), *close = open ? strchr(open, ']') : NULL;
 
-    for (const char *p = dependency; *p;) {
-        if (*p == '(') {
-            const char *close = strchr(p, ')');
-            if (!close)
-                return false;
-            p = close + 1;
-            continue;
-        }
-        bool here = p > dependency && p[-1] == ':' && strncmp(p, old_job, old_length) == 0 &&
-                    !isdigit((unsigned char)p[old_length]);
-        const char *from = here ? new_job : p;
-        size_t n = here ? new_length : 1;
-        if (used + n + 1 > size)
-            return false;
-        memcpy(out + used, from, n);
-        used += n;
-        p += here ? old_length : 1;
-        found = found || here;
-    }
-    out[used] = '\0';
-    return found;
+    if (!close || close[1] || strspn(open + 1, "0123456789") != (size_t)(close - open - 1))
+        return;
+    memmove(open, open + 1, (size_t)(close - open - 1));
+    close[-1] = '\0';
 }

@@ -32,9 +32,6 @@ static const struct field {
     {"MailUser", "mail-user", "(null)"},
     {"MailType", "mail-type", "NONE"},
     {"Nice", "nice", "0"},
-    {"StdIn", "input", "/dev/null"},
-    {"StdOut", "output", NULL},
-    {"StdErr", "error", NULL},
 };
 
 int slurm_options_add(struct slurm_options *out, const char *option, const char *value)
@@ -95,10 +92,70 @@ static int add_array(struct slurm_options *out, const char *text)
     return slurm_options_add(out, "array", word);
 }
 
-/* The output of the old job is named with its id already put in: a new one would overwrite it. */
-static const char *keep_output(const char *value, const char *job)
+static bool starts_number(const char *at, const char *begin, const char *number)
 {
-    return strstr(value, job) ? NULL : value;
+    size_t length = strlen(number);
+
+    return length > 0 && strncmp(at, number, length) == 0 &&
+           (at[length] < '0' || at[length] > '9') && (at == begin || at[-1] < '0' || at[-1] > '9');
+}
+
+/* The record names the files of the old job, with its ids put in; sbatch wants the pattern, so that
+ * the new job has files of its own. -1 when it does not fit. */
+static int file_pattern(const char *path, const char *text, char *out, size_t size)
+{
+    char job[32] = "", array[64] = "", task[32] = "";
+    size_t used = 0;
+
+    slurm_field(text, "JobId", job, sizeof(job));
+    if (slurm_field(text, "ArrayJobId", array, 32) &&
+        slurm_field(text, "ArrayTaskId", task, sizeof(task)))
+        snprintf(array + strlen(array), sizeof(array) - strlen(array), "_%s", task);
+    else
+        array[0] = '\0';
+    for (const char *p = path; *p;) {
+        const char *piece = NULL;
+        size_t taken = 1;
+
+        if (starts_number(p, path, array)) {
+            piece = "%A_%a";
+            taken = strlen(array);
+        } else if (starts_number(p, path, job)) {
+            piece = "%j";
+            taken = strlen(job);
+        } else if (*p == '%') {
+            piece = "%%";
+        }
+        size_t length = piece ? strlen(piece) : 1;
+        if (used + length + 1 > size)
+            return -1;
+        memcpy(out + used, piece ? piece : p, length);
+        used += length;
+        p += taken;
+    }
+    out[used] = '\0';
+    return 0;
+}
+
+/* Standard error that goes where the output goes is not named twice. */
+static int add_files(struct slurm_options *out, const char *text)
+{
+    static const struct {
+        const char *field, *option;
+    } files[] = {{"StdIn", "input"}, {"StdOut", "output"}, {"StdErr", "error"}};
+    char path[4096], pattern[4096], output[4096] = "";
+
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        if (!slurm_field(text, files[i].field, path, sizeof(path)) || path[0] != '/' ||
+            strcmp(path, "/dev/null") == 0 || strcmp(path, output) == 0)
+            continue;
+        if (file_pattern(path, text, pattern, sizeof(pattern)) < 0 ||
+            slurm_options_add(out, files[i].option, pattern) < 0)
+            return -1;
+        if (strcmp(files[i].field, "StdOut") == 0)
+            strcpy(output, path);
+    }
+    return 0;
 }
 
 int slurm_options_from_text(const char *text, const struct oom_edits *resources, const char *mark,
@@ -116,11 +173,7 @@ int slurm_options_from_text(const char *text, const struct oom_edits *resources,
         if (!slurm_field(text, fields[i].field, value, sizeof(value)) || !*value ||
             (fields[i].absent && strcmp(value, fields[i].absent) == 0))
             continue;
-        const char *kept = strncmp(fields[i].field, "Std", 3) == 0 && fields[i].absent == NULL
-                               ? keep_output(value, job)
-                               : value;
-        if (!kept)
-            continue;
+        const char *kept = value;
         /* TresPerNode reads "gres:gpu:2"; the option wants "gpu:2". */
         if (strcmp(fields[i].option, "gres") == 0)
             kept = strncmp(kept, "gres:", 5) == 0 ? kept + 5 : kept;
@@ -132,6 +185,8 @@ int slurm_options_from_text(const char *text, const struct oom_edits *resources,
         rc = add_memory(out, text, resources);
     if (rc == 0)
         rc = add_array(out, text);
+    if (rc == 0)
+        rc = add_files(out, text);
     if (rc == 0 && slurm_field(text, "Requeue", value, sizeof(value)))
         rc = slurm_options_add(out, value[0] == '1' ? "requeue" : "no-requeue", NULL);
     if (rc == 0) {

@@ -17,7 +17,9 @@
 #include "agent/lib/jsonget.h"
 #include "agent/lib/textdiff.h"
 #include "agent/lib/urlquery.h"
+#include "agent/sched/slurm_dependents.h"
 #include "agent/sched/slurm_fields.h"
+#include "agent/sched/slurm_options.h"
 
 static const char JOB[] = "JobId=17 JobName=a JobState=RUNNING Reason=None Requeue=1 "
                           "MinCPUsNode=1 MinMemoryNode=300M MinTmpDiskNode=0 EndTime=Unknown\n";
@@ -33,8 +35,8 @@ static void fields_of_scontrol(void **state)
     assert_string_equal(out, "300M");
     assert_true(slurm_field(JOB, "EndTime", out, sizeof(out)));
     assert_string_equal(out, "Unknown");
-    assert_true(slurm_field("JobId=1 JobName=my long run UserId=a(1) X=2", "JobName", out,
-                            sizeof(out)));
+    assert_true(
+        slurm_field("JobId=1 JobName=my long run UserId=a(1) X=2", "JobName", out, sizeof(out)));
     assert_string_equal(out, "my long run");
     /* A key that is only the tail of another one. */
     assert_false(slurm_field(JOB, "State", out, sizeof(out)));
@@ -56,30 +58,100 @@ static void memory_words(void **state)
 static void dependents_are_repointed(void **state)
 {
     static const struct {
-        const char *before, *after; /* NULL: not a dependent of 12 */
+        const char *before, *old_job, *new_job, *others;
+        int index;
+        const char *after; /* NULL: it does not concern the job */
     } cases[] = {
-        {"afterok:12(unfulfilled)", "afterok:99"},
-        {"afterok:12(failed),afterany:13(unfulfilled)", "afterok:99,afterany:13"},
-        {"afterok:120(unfulfilled)", NULL},
-        {"afterok:112(unfulfilled)", NULL},
-        {"afterok:12_*(unfulfilled)", "afterok:99_*"},
-        {"aftercorr:12_*(unfulfilled)?afterany:12(unfulfilled)", "aftercorr:99_*?afterany:99"},
-        {"afterok:11:12:13", "afterok:11:99:13"},
-        {"after:12+30(unfulfilled)", "after:99+30"},
-        {"singleton", NULL},
-        {"afterok:12(unfulfilled", NULL},
-        {"", NULL},
+        {"afterok:12(unfulfilled)", "12", "99", "", -1, "afterok:99"},
+        {"afterok:12(failed),afterany:13(unfulfilled)", "12", "99", "", -1,
+         "afterok:99,afterany:13"},
+        {"afterok:120(unfulfilled)", "12", "99", "", -1, NULL},
+        {"afterok:112(unfulfilled)", "12", "99", "", -1, NULL},
+        {"afterok:12_3(unfulfilled)", "12", "99", "", -1, NULL},
+        {"afternotok:12?afterany:12(unfulfilled)", "12", "99", "", -1, "afternotok:99?afterany:99"},
+        {"afterok:11:12:13", "12", "99", "", -1, "afterok:11:99:13"},
+        {"after:12+30(unfulfilled)", "12", "99", "", -1, "after:99+30"},
+        {"singleton(unfulfilled),afterok:12", "12", "99", "", -1, "singleton,afterok:99"},
+        {"singleton", "12", "99", "", -1, NULL},
+        {"afterok:12(unfulfilled", "12", "99", "", -1, NULL},
+        {"", "12", "99", "", -1, NULL},
+        /* Tasks of an array. */
+        {"afterok:12_3(unfulfilled)", "12_3", "99_3", "", -1, "afterok:99_3"},
+        {"afterok:12_30(unfulfilled)", "12_3", "99_3", "", -1, NULL},
+        {"afterok:12_*(unfulfilled)", "12_3", "99_3", "12_1:12_4", -1, "afterok:99_3:12_1:12_4"},
+        {"afterany:12_*,afterok:7", "12_3", "99_3", "", -1, "afterany:99_3,afterok:7"},
+        {"aftercorr:12_*(unfulfilled)", "12_3", "99_3", "12_1", 3, "afterok:99_3"},
+        {"aftercorr:12_*(unfulfilled)", "12_3", "99_3", "12_1", 2, NULL},
+        /* "or" has no way to say "all of these". */
+        {"afterok:12_*?afterok:7", "12_3", "99_3", "12_1", -1, NULL},
     };
+    struct slurm_replacement small = {"12", "99", ""};
     char out[128];
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        bool found = slurm_repoint(cases[i].before, "12", "99", out, sizeof(out));
+        struct slurm_replacement r = {cases[i].old_job, cases[i].new_job, cases[i].others};
+        bool found =
+            slurm_dependency_rewrite(cases[i].before, &r, cases[i].index, out, sizeof(out));
         assert_int_equal(found, cases[i].after != NULL);
         if (cases[i].after)
             assert_string_equal(out, cases[i].after);
     }
-    assert_false(slurm_repoint("afterok:12", "12", "99", out, 6));
+    assert_false(slurm_dependency_rewrite("afterok:12", &small, -1, out, 6));
+}
+
+static void array_ids_are_plain(void **state)
+{
+    static const char *const cases[][2] = {{"12", "12"},
+                                           {"12_3", "12_3"},
+                                           {"12_[3]", "12_3"},
+                                           {"12_[3-5]", "12_[3-5]"},
+                                           {"12_[3%1]", "12_[3%1]"},
+                                           {"12+1", "12+1"}};
+    char id[32];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        strcpy(id, cases[i][0]);
+        slurm_plain_id(id);
+        assert_string_equal(id, cases[i][1]);
+    }
+}
+
+static void output_files_are_patterns_again(void **state)
+{
+    static const struct {
+        const char *record, *wanted[3]; /* NULL: no more */
+        const char *absent;
+    } cases[] = {
+        {"JobId=12 JobName=x StdErr=/w/12.out StdIn=/dev/null StdOut=/w/12.out",
+         {"--output=/w/%j.out"},
+         "--error"},
+        {"JobId=12 StdErr=/w/e-12-112-120.txt StdIn=/w/in StdOut=/w/train.log",
+         {"--output=/w/train.log", "--error=/w/e-%j-112-120.txt", "--input=/w/in"},
+         NULL},
+        {"JobId=19 ArrayJobId=12 ArrayTaskId=3 StdErr=/w/12_3.out StdOut=/w/12_3.out",
+         {"--output=/w/%A_%a.out", "--array=3"},
+         NULL},
+        {"JobId=12 ArrayJobId=12 ArrayTaskId=3 StdErr=/w/a StdOut=/w/100%/12.out",
+         {"--output=/w/100%%/%j.out", "--array=3"},
+         NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct slurm_options options = {NULL, 0};
+        size_t found = 0, wanted = 0;
+
+        assert_int_equal(slurm_options_from_text(cases[i].record, NULL, "mark", &options, NULL), 0);
+        for (; wanted < 3 && cases[i].wanted[wanted]; wanted++)
+            for (size_t k = 0; k < options.count; k++)
+                found += strcmp(options.items[k], cases[i].wanted[wanted]) == 0;
+        assert_int_equal(found, wanted);
+        for (size_t k = 0; cases[i].absent && k < options.count; k++)
+            assert_null(strstr(options.items[k], cases[i].absent));
+        slurm_options_free(&options);
+    }
 }
 
 static void human_numbers(void **state)
@@ -208,6 +280,8 @@ int main(void)
         cmocka_unit_test(fields_of_scontrol),
         cmocka_unit_test(memory_words),
         cmocka_unit_test(dependents_are_repointed),
+        cmocka_unit_test(array_ids_are_plain),
+        cmocka_unit_test(output_files_are_patterns_again),
         cmocka_unit_test(human_numbers),
         cmocka_unit_test(diffs),
         cmocka_unit_test(queries),

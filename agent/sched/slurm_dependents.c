@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Slurm judges a dependency once and keeps the verdict, but takes a new one for a pending job at
+ * any time. Seen on 22.05: an array with aftercorr has a record for each task, and a dependency on
+ * "12_3" is accepted like one on "12". */
+#include "agent/sched/slurm_dependents.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/lib/child.h"
+#include "agent/sched/slurm_fields.h"
+
+enum { CALL_MS = 10000, MAX_DEPENDENCY_BYTES = 8192 };
+
+struct text {
+    char *bytes;
+    size_t used, size;
+    bool full;
+};
+
+static void add(struct text *text, const char *from, size_t length)
+{
+    if (text->used + length + 1 > text->size) {
+        text->full = true;
+        return;
+    }
+    memcpy(text->bytes + text->used, from, length);
+    text->used += length;
+    text->bytes[text->used] = '\0';
+}
+
+static void add_word(struct text *text, const char *word)
+{
+    add(text, word, strlen(word));
+}
+
+/* How a target names the job: by itself ("12", "12_3", also "12+30" after minutes), or as the whole
+ * array of which it is a task ("12_*"). */
+enum match { OTHER, ITSELF, WHOLE_ARRAY };
+
+static enum match match(const char *target, size_t length, const char *job)
+{
+    size_t id = strlen(job), array = strcspn(job, "_");
+
+    if (length >= id && strncmp(target, job, id) == 0 && (length == id || target[id] == '+'))
+        return ITSELF;
+    if (job[array] && length == array + 2 && strncmp(target, job, array + 1) == 0 &&
+        target[array + 1] == '*')
+        return WHOLE_ARRAY;
+    return OTHER;
+}
+
+/* One "type:target:target", without its "(state)". True when it concerned the job. */
+static bool rewrite_one(const char *item, size_t length, const struct slurm_replacement *r,
+                        int index, bool any_of, struct text *out)
+{
+    const char *end = item + length, *colon = memchr(item, ':', length);
+    const char *task = strchr(r->old_job, '_');
+    bool by_index = colon && (size_t)(colon - item) == strlen("aftercorr") &&
+                    strncmp(item, "aftercorr", strlen("aftercorr")) == 0;
+    bool found = false, corresponds = by_index && task && index == atoi(task + 1);
+
+    if (!colon) {
+        add(out, item, length);
+        return false;
+    }
+    /* A single task has no corresponding ones. */
+    if (corresponds)
+        add_word(out, "afterok");
+    else
+        add(out, item, (size_t)(colon - item));
+    while (colon < end) {
+        const char *target = colon + 1;
+        const char *next = memchr(target, ':', (size_t)(end - target));
+        size_t target_length = (size_t)((next ? next : end) - target);
+        enum match how = match(target, target_length, r->old_job);
+
+        add(out, ":", 1);
+        colon = next ? next : end;
+        if (how == WHOLE_ARRAY && (by_index ? !corresponds : any_of))
+            how = OTHER;
+        if (how == OTHER) {
+            add(out, target, target_length);
+            continue;
+        }
+        found = true;
+        add_word(out, r->new_job);
+        if (how == ITSELF) {
+            add(out, target + strlen(r->old_job), target_length - strlen(r->old_job));
+        } else if (!by_index && *r->others) {
+            add(out, ":", 1);
+            add_word(out, r->others);
+        }
+    }
+    return found;
+}
+
+bool slurm_dependency_rewrite(const char *dependency, const struct slurm_replacement *replacement,
+                              int index, char *out, size_t size)
+{
+    struct text text = {.bytes = out, .size = size};
+    bool any_of = strchr(dependency, '?') != NULL, found = false;
+
+    if (size == 0)
+        return false;
+    out[0] = '\0';
+    for (const char *p = dependency; *p;) {
+        size_t length = strcspn(p, "(,?");
+
+        found = rewrite_one(p, length, replacement, index, any_of, &text) || found;
+        p += length;
+        if (*p == '(' && !(p = strchr(p, ')')))
+            return false;
+        p += *p == ')';
+        if (*p == ',' || *p == '?')
+            add(&text, p++, 1);
+        else if (*p)
+            return false;
+    }
+    return found && !text.full;
+}
+
+/* The array's tasks but this one that have not completed, as "12_0:12_4"; "" for no array. */
+static int other_tasks(const char *job, char *out, size_t size, struct oom_error *err)
+{
+    const char *task = strchr(job, '_');
+    struct text text = {.bytes = out, .size = size};
+    char array[32], *list = NULL;
+
+    out[0] = '\0';
+    if (!task)
+        return 0;
+    snprintf(array, sizeof(array), "%.*s", (int)(task - job), job);
+    const char *argv[] = {"squeue", "-h", "-r", "-t", "all", "-j", array, "-o", "%i|%T", NULL};
+    if (child_expect(argv, CALL_MS, &list, err) < 0)
+        return -1;
+    for (char *save = NULL, *line = strtok_r(list, "\n", &save); line;
+         line = strtok_r(NULL, "\n", &save)) {
+        char *bar = strchr(line, '|');
+        if (!bar || strcmp(bar + 1, "COMPLETED") == 0)
+            continue;
+        *bar = '\0';
+        if (strcmp(line, job) == 0)
+            continue;
+        if (text.used)
+            add(&text, ":", 1);
+        add_word(&text, line);
+    }
+    free(list);
+    return text.full ? oom_errorf(err, "array %s has too many open tasks to list them", array) : 0;
+}
+
+static int update(const char *job, const char *dependency, struct oom_error *err)
+{
+    char id[96], option[MAX_DEPENDENCY_BYTES + 16];
+
+    snprintf(id, sizeof(id), "JobId=%s", job);
+    snprintf(option, sizeof(option), "Dependency=%s", dependency);
+    const char *argv[] = {"scontrol", "update", id, option, NULL};
+    return child_expect(argv, CALL_MS, NULL, err);
+}
+
+int slurm_dependents_repoint(const char *old_job, const char *new_job, struct oom_error *err)
+{
+    const char *pending[] = {"squeue", "-h", "-t", "PD", "-o", "%i|%E", NULL};
+    char others[MAX_DEPENDENCY_BYTES / 2], dependency[MAX_DEPENDENCY_BYTES], *list = NULL;
+    struct slurm_replacement replacement = {old_job, new_job, others};
+    int changed = 0;
+
+    if (other_tasks(old_job, others, sizeof(others), err) < 0 ||
+        child_expect(pending, CALL_MS, &list, err) < 0)
+        return -1;
+    for (char *save = NULL, *line = strtok_r(list, "\n", &save); line;
+         line = strtok_r(NULL, "\n", &save)) {
+        char *bar = strchr(line, '|');
+        if (!bar)
+            continue;
+        *bar = '\0';
+        slurm_plain_id(line);
+        const char *task = strchr(line, '_');
+        if (!slurm_dependency_rewrite(bar + 1, &replacement, task ? atoi(task + 1) : -1, dependency,
+                                      sizeof(dependency)))
+            continue;
+        if (update(line, dependency, err) < 0) {
+            free(list);
+            return -1;
+        }
+        changed++;
+    }
+    free(list);
+    return changed;
+}

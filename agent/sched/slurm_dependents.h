@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Jobs that wait for a job whose place another one takes. */
+#ifndef AGENT_SCHED_SLURM_DEPENDENTS_H
+#define AGENT_SCHED_SLURM_DEPENDENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "oomretry/error.h"
+
+/* Who takes whose place. Ids are "12", or "12_3" for one task of an array. */
+struct slurm_replacement {
+    const char *old_job;
+    const char *new_job;
+    /* The other tasks of old_job's array that have not completed: "12_0:12_4", "" none. Who waits
+     * for the whole array waits for these and for new_job. */
+    const char *others;
+};
+
+/* Rewrites a dependency as squeue's %E shows it ("afterok:12_*(failed),afterany:13(unfulfilled)").
+ * `index` is the dependent's own array index, -1 for none: aftercorr goes by it. False when nothing
+ * in it concerns the job, or the result does not fit. Pure. */
+bool slurm_dependency_rewrite(const char *dependency, const struct slurm_replacement *replacement,
+                              int index, char *out, size_t size);
+
+/* Points all dependents to the new job. Returns how many, or -1. */
+int slurm_dependents_repoint(const char *old_job, const char *new_job, struct oom_error *err);
+
+#endif
