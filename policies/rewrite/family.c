@@ -101,7 +101,7 @@ bool rw_same_name(const struct oom_policy *policy, const struct rw_knob *knob, c
     return false;
 }
 
-/* tyro's "--x.no-y" for "--x.y"; argparse's BooleanOptionalAction has "--no-y". */
+/* tyro's "--x.no-y" for "--x.y"; argparse's BooleanOptionalAction and click have "--no-x.y". */
 static bool negated_name(const struct oom_policy *policy, const struct rw_knob *knob,
                          const char *name, size_t length)
 {
@@ -111,7 +111,7 @@ static bool negated_name(const struct oom_policy *policy, const struct rw_knob *
     while (skip < length && name[skip] == '-')
         skip++;
     for (size_t i = skip; i < length; i++)
-        if (name[i] == '.')
+        if (name[i] == '.' && oom_policy_family(policy) == OOM_FAMILY_TYRO)
             dot = i + 1;
     size_t at = dot ? dot : skip;
     if (length < at + 4 || length >= sizeof(plain) || memcmp(name + at, "no", 2) != 0 ||
@@ -139,7 +139,8 @@ static bool takes_value(const struct oom_policy *policy, const struct rw_knob *k
     if (oom_policy_family(policy) == OOM_FAMILY_HYDRA && strchr(text, '='))
         return false;
     if (is_switch || (!knob->known && wants_boolean))
-        return boolean_word(text) && oom_policy_family(policy) != OOM_FAMILY_TYRO;
+        return boolean_word(text) && oom_policy_family(policy) != OOM_FAMILY_TYRO &&
+               oom_policy_family(policy) != OOM_FAMILY_AXOLOTL;
     return true;
 }
 
@@ -303,9 +304,9 @@ bool rw_satisfied(struct rw *rw, const struct oom_policy *policy, const struct r
            !rw_outrun(policy, cmd, hit.value_field + 1);
 }
 
-static const char *negate(struct rw *rw, const char *name)
+static const char *negate(struct rw *rw, enum oom_family family, const char *name)
 {
-    const char *dot = strrchr(name, '.');
+    const char *dot = family == OOM_FAMILY_TYRO ? strrchr(name, '.') : NULL;
     size_t at = dot ? (size_t)(dot - name) + 1 : (size_t)(bare(name) - name);
 
     return rw_printf(&rw->arena, "%.*sno-%s", (int)at, name, name + at);
@@ -331,7 +332,9 @@ const char *rw_override(struct rw *rw, const struct oom_policy *policy, const st
                                       family != OOM_FAMILY_TYRO && family != OOM_FAMILY_HF));
     if (strcasecmp(knob->value, "true") == 0 && !text_type && family != OOM_FAMILY_OMEGACONF)
         return name;
-    if (strcasecmp(knob->value, "false") == 0 && family == OOM_FAMILY_TYRO)
-        return negate(rw, name);
+    bool is_switch = knob->known && strcmp(knob->known->type, "switch") == 0;
+    if (strcasecmp(knob->value, "false") == 0 &&
+        (family == OOM_FAMILY_TYRO || (family == OOM_FAMILY_AXOLOTL && is_switch)))
+        return negate(rw, family, name);
     return rw_printf(&rw->arena, "%s %s", name, rw_shell_word(rw, knob->value));
 }
