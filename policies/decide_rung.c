@@ -221,8 +221,9 @@ static bool plan_edit(struct decide_env *env, const struct edit_spec *edit, stru
     } else if (!edit->unset) {
         new_value = edit->set_text;
     }
-    /* A switch is switched off by taking it away. */
-    if (new_value && strcmp(knob->info.type, "switch") == 0 && strcmp(new_value, "false") == 0)
+    /* A switch is switched off by taking it away, except where each has its --no-. */
+    if (new_value && strcmp(knob->info.type, "switch") == 0 && strcmp(new_value, "false") == 0 &&
+        oom_policy_family(env->policy) != OOM_FAMILY_AXOLOTL)
         new_value = NULL;
     if (is_same(env, knob, new_value))
         return true;
