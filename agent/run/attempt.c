@@ -12,9 +12,17 @@
 
 #include "agent/evidence/cgroup.h"
 #include "agent/run/run.h"
+#include "agent/run/seen.h"
 #include "db/db.h"
 
-enum { LOOK_FIRST_MS = 25, LOOK_SLOW_MS = 1000, LOOK_FAST_FOR_MS = 5000 };
+enum {
+    LOOK_FIRST_MS = 25,
+    LOOK_SLOW_MS = 1000,
+    LOOK_FAST_FOR_MS = 5000,
+    LOOK_FOR_MS = 30 * 60 * 1000, /* later the training program is running or will not */
+    LOOK_SHARE = 20,
+    GRACE_KILL_MS = 5000,
+};
 
 struct watch {
     struct run *run;
@@ -72,29 +80,38 @@ static void on_signal(evutil_socket_t fd, short what, void *arg)
 }
 
 /* One rank has run out and the others wait for it: nothing new in the log for the grace period,
- * and the verdict stands. */
+ * and if it ended like this, memory would be the reason. */
 static void look_for_hang(struct watch *watch, int64_t fresh_bytes)
 {
     struct run *run = watch->run;
+    struct attempt *attempt = watch->attempt;
     int64_t now = db_now_ms();
     struct oom_incident incident;
+    struct oom_exit as_if;
 
+    if (attempt->ended_by_grace) {
+        if (now - attempt->grace_ms > GRACE_KILL_MS)
+            leftovers_signal(SIGKILL);
+        return;
+    }
     if (fresh_bytes > 0 || watch->quiet_since_ms == 0) {
         watch->quiet_since_ms = now;
         return;
     }
-    if (run->options.grace_s <= 0 || watch->attempt->ended_by_grace ||
+    if (run->options.grace_s <= 0 ||
         now - watch->quiet_since_ms < (int64_t)run->options.grace_s * 1000)
         return;
     watch->quiet_since_ms = now; /* the next look is a grace period away */
     oom_incident_init(&incident);
-    if (oom_classifier_verdict(run->classifier, NULL, &incident, NULL) == 0 && incident.oom &&
+    oom_exit_init(&as_if);
+    as_if.exit_code = 1;
+    if (oom_classifier_verdict(run->classifier, &as_if, &incident, NULL) == 0 && incident.oom &&
         incident.confidence >= 0.8) {
         say("%s; the log has been silent for %d s since, so the attempt is ended now",
             incident.summary, run->options.grace_s);
-        watch->attempt->ended_by_grace = true;
-        kill(watch->pid, SIGTERM);
-        leftovers_end(5000);
+        attempt->ended_by_grace = true;
+        attempt->grace_ms = now;
+        leftovers_signal(SIGTERM);
     }
     oom_incident_free(&incident);
 }
@@ -102,16 +119,20 @@ static void look_for_hang(struct watch *watch, int64_t fresh_bytes)
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct watch *watch = arg;
-    int64_t age_ms = db_now_ms() - watch->attempt->started_ms;
+    int64_t now = db_now_ms(), age_ms = now - watch->attempt->started_ms;
     /* The training program starts soon, or is short-lived: look often at first. */
     int64_t wait_ms = age_ms < LOOK_FAST_FOR_MS ? LOOK_FIRST_MS : LOOK_SLOW_MS;
-    struct timeval next = {wait_ms / 1000, (wait_ms % 1000) * 1000};
 
     (void)fd;
     (void)what;
     look_for_hang(watch, output_poll(watch->run->output));
-    if (watch->run->proof_policy && watch->attempt->applied < 0)
+    if (age_ms < LOOK_FOR_MS)
         proof_look(watch->run, watch->attempt);
+    /* On a node with many processes a look takes long: at most a twentieth of a core. */
+    int64_t took_ms = db_now_ms() - now;
+    if (wait_ms < LOOK_SHARE * took_ms)
+        wait_ms = LOOK_SHARE * took_ms;
+    struct timeval next = {wait_ms / 1000, (wait_ms % 1000) * 1000};
     reap(watch);
     if (!watch->ended)
         event_add(watch->timer, &next);
@@ -184,6 +205,7 @@ int attempt_run(struct run *run, struct attempt *attempt, struct oom_error *err)
     struct cgroup_counters before, after;
 
     attempt->applied = -1;
+    seen_clear(run->seen);
     attempt->started_ms = db_now_ms();
     run->attempt_number = attempt->number;
     cgroup_read_own(&before);

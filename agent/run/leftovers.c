@@ -18,7 +18,7 @@
 #include "agent/run/run.h"
 #include "db/db.h"
 
-static void signal_all(int signal_number)
+void leftovers_signal(int signal_number)
 {
     pid_t *pids = NULL;
     size_t count = proctree_below(getpid(), &pids);
@@ -45,13 +45,13 @@ bool leftovers_end(int patience_ms)
 
     if (reaped_all())
         return true;
-    signal_all(SIGTERM);
+    leftovers_signal(SIGTERM);
     while (db_now_ms() - start < patience_ms) {
         if (reaped_all())
             return true;
         /* A tenth of the time for a clean end; then, again and again since they may fork. */
         if (db_now_ms() - start > patience_ms / 10)
-            signal_all(SIGKILL);
+            leftovers_signal(SIGKILL);
         nanosleep(&nap, NULL);
     }
     return reaped_all();

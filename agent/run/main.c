@@ -13,6 +13,7 @@
 #include "agent/evidence/sigset.h"
 #include "agent/run/after.h"
 #include "agent/run/run.h"
+#include "agent/run/seen.h"
 #include "db/db.h"
 
 enum { HEAD_TIMEOUT_MS = 10000, HEAD_START_TIMEOUT_MS = 1500, DEFAULT_GRACE_S = 120 };
@@ -208,8 +209,9 @@ static int open_parts(struct run *run, struct oom_error *err)
     int timeout_ms = run->options.in_job ? HEAD_START_TIMEOUT_MS : HEAD_TIMEOUT_MS;
 
     run->base = event_base_new();
+    run->seen = seen_new();
     run->signatures = sigset_load(err);
-    if (!run->base)
+    if (!run->base || !run->seen)
         return oom_errorf(err, "cannot make an event loop");
     if (!run->signatures)
         return -1;
@@ -327,6 +329,7 @@ int main(int argc, char **argv)
         return run_plain(&run, &err);
     int status = supervise(&run);
     output_close(run.output);
+    seen_free(run.seen);
     api_close(run.api);
     return status;
 }

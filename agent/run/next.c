@@ -12,7 +12,9 @@
 #include "agent/lib/policy_set.h"
 #include "agent/run/body.h"
 #include "agent/run/run.h"
+#include "agent/run/seen.h"
 #include "db/db.h"
+#include "oomretry/redact.h"
 
 enum { LEFTOVERS_MS = 15000, MAX_REFUSED = 32, MAX_KEPT_LOG_BYTES = 256 * 1024 * 1024 };
 
@@ -348,8 +350,13 @@ static enum next next_leave(struct run *run, struct attempt *attempt,
 enum next next_start(struct run *run, struct attempt *attempt, const struct oom_decision *decision,
                      struct oom_edits *total, int64_t number)
 {
-    if (run->launch.diff)
-        note(run, attempt->lineage, number, "diff", run->launch.diff);
+    if (run->launch.diff) {
+        /* The lines around a change are the user's and may hold anything. */
+        char *clean = oom_redact(run->launch.diff, strlen(run->launch.diff));
+        if (clean)
+            note(run, attempt->lineage, number, "diff", clean);
+        free(clean);
+    }
     /* Without the old supervisor there is no allocation to start in. */
     bool leave = run->sched && (run->after || decision->mode != OOM_MODE_INPLACE);
     if (leave)
@@ -383,6 +390,8 @@ static enum next out_of_memory(struct run *run, struct attempt *attempt, struct 
     const struct oom_policy *policy = index >= 0 && script ? set.items[index] : NULL;
     if (policy)
         oom_script_values(script, policy, &values, &err);
+    if (policy && run->seen)
+        seen_values(run->seen, policy, &values);
     body_overlay(&values, &attempt->edits);
     if (run->sched && run->sched->describe)
         run->sched->describe(run->job, &values, NULL);

@@ -7,12 +7,22 @@
 
 #include "agent/lib/proctree.h"
 #include "agent/run/run.h"
+#include "agent/run/seen.h"
 
 /* Resources and variables are not in anybody's arguments. */
 static bool is_argument(const struct oom_edit *edit)
 {
     return strncmp(edit->knob, "env:", 4) != 0 && strncmp(edit->knob, "slurm:", 6) != 0 &&
            strncmp(edit->knob, "ray:", 4) != 0;
+}
+
+/* A shell on its way to becoming something else shows the arguments that it was given itself. */
+static bool is_shell(const char *program)
+{
+    const char *slash = strrchr(program, '/');
+    const char *name = slash ? slash + 1 : program;
+
+    return strcmp(name, "sh") == 0 || strcmp(name, "bash") == 0 || strcmp(name, "dash") == 0;
 }
 
 /* A launcher that is a script shows as its interpreter: "python3 /usr/bin/ray job submit …". */
@@ -26,27 +36,39 @@ static int verify(const struct oom_policy *policy, char **argv, const struct oom
     return verdict;
 }
 
+/* A change counts as arrived when a program shows it and none shows the contrary: wrappers hand
+ * arguments on, and what the last of them gets is what counts. */
+static void judge(struct run *run, struct attempt *attempt, char **argv,
+                  const struct oom_edits *wanted)
+{
+    struct oom_error why = {""};
+    int verdict = verify(run->proof_policy, argv, wanted, &why);
+
+    if (verdict < 0 || attempt->applied == 0)
+        return;
+    attempt->applied = verdict;
+    snprintf(attempt->proof, sizeof(attempt->proof), "%s%s",
+             verdict ? "seen in the arguments of the running program" : "not applied: ",
+             verdict ? "" : why.text);
+}
+
 void proof_look(struct run *run, struct attempt *attempt)
 {
     struct oom_edits wanted = {NULL, 0};
-    struct oom_error why = {""};
     pid_t *pids = NULL;
 
     for (size_t i = 0; i < attempt->edits.count; i++)
         if (is_argument(&attempt->edits.items[i]))
             oom_edits_add(&wanted, attempt->edits.items[i].knob, NULL,
                           attempt->edits.items[i].new_value, NULL);
-    size_t count = wanted.count ? proctree_below(getpid(), &pids) : 0;
-    for (size_t i = 0; i < count && attempt->applied < 0; i++) {
+    size_t count = proctree_below(getpid(), &pids);
+    for (size_t i = 0; i < count; i++) {
         char **argv = proctree_argv(pids[i]);
-        int verdict = argv ? verify(run->proof_policy, argv, &wanted, &why) : -1;
-        if (verdict >= 0) {
-            attempt->applied = verdict;
-            snprintf(attempt->proof, sizeof(attempt->proof), "%s%s",
-                     verdict ? "seen in the arguments of the running program" : "not applied: ",
-                     verdict ? "" : why.text);
-        }
-        free(argv);
+        if (!argv)
+            continue;
+        if (run->proof_policy && wanted.count && !is_shell(argv[0]))
+            judge(run, attempt, argv, &wanted);
+        seen_add(run->seen, argv);
     }
     free(pids);
     oom_edits_free(&wanted);

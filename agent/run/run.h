@@ -114,6 +114,7 @@ struct attempt {
     int wait_status;
     int64_t started_ms, ended_ms;
     int ended_by_signal; /* a signal that came from outside: cancellation, time limit; 0 none */
+    int64_t grace_ms;    /* when oomrun began to end it; 0: it did not */
     bool ended_by_grace; /* oomrun ended a silent job that had run out */
     int applied;         /* 1 yes, 0 no, -1 unknown */
     char proof[512];
@@ -137,6 +138,7 @@ struct run {
     char token[40];
     sigset_t signal_mask;            /* as it was when oomrun started: the command gets it back */
     int64_t attempt_number;          /* of the running attempt */
+    struct seen *seen;               /* command lines of this attempt */
     bool after;                      /* in the place of a supervisor that was lost (after.c) */
     struct oom_policy *proof_policy; /* whose edits are in force; NULL on first attempts */
 };
@@ -147,7 +149,8 @@ int new_classifier_for(struct run *run, struct oom_error *err);
 /* Runs the command once; fills wait_status and the times. -1 only when it could not be started. */
 int attempt_run(struct run *run, struct attempt *attempt, struct oom_error *err);
 
-/* --- witness.c --------------------------------------------------------------------------------- */
+/* --- witness.c ---------------------------------------------------------------------------------
+ */
 
 /* Runs beside the command, in the same process group, between these two. */
 void witness_start(void);
@@ -162,13 +165,17 @@ bool witness_saw(int signo);
 /* Ends every process below this one; true when nothing is left within the time. */
 bool leftovers_end(int patience_ms);
 
+/* Sends a signal to every process below this one. */
+void leftovers_signal(int signal_number);
+
 /* Removes shared memory files that the ended attempt left; returns how many. */
 int leftovers_shm(int64_t since_ms);
 
 /* --- proof.c -----------------------------------------------------------------------------------
  */
 
-/* Looks at the processes below this one for the training command and compares its arguments. */
+/* Looks at the processes below this one: remembers their arguments, and compares those of the
+ * training command with the edits in force. */
 void proof_look(struct run *run, struct attempt *attempt);
 
 /* --- next.c ------------------------------------------------------------------------------------

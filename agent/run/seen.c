@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/run/seen.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_COMMANDS = 256 };
+
+struct seen {
+    char **commands[MAX_COMMANDS];
+    size_t count;
+};
+
+struct seen *seen_new(void)
+{
+    return calloc(1, sizeof(struct seen));
+}
+
+void seen_clear(struct seen *seen)
+{
+    for (size_t i = 0; i < seen->count; i++)
+        free(seen->commands[i]);
+    seen->count = 0;
+}
+
+void seen_free(struct seen *seen)
+{
+    if (!seen)
+        return;
+    seen_clear(seen);
+    free(seen);
+}
+
+static bool same(char *const *a, char *const *b)
+{
+    while (*a && *b && strcmp(*a, *b) == 0)
+        a++, b++;
+    return !*a && !*b;
+}
+
+void seen_add(struct seen *seen, char **argv)
+{
+    for (size_t i = 0; i < seen->count; i++)
+        if (same(seen->commands[i], argv)) {
+            free(argv);
+            return;
+        }
+    if (seen->count == MAX_COMMANDS) {
+        free(argv);
+        return;
+    }
+    seen->commands[seen->count++] = argv;
+}
+
+static void fill(struct oom_values *values, const struct oom_values *found)
+{
+    for (size_t i = 0; i < found->count; i++) {
+        const struct oom_value *have = oom_values_find(values, found->items[i].knob);
+        if (!found->items[i].value || found->items[i].source == OOM_SOURCE_DEFAULT)
+            continue;
+        if (!have || !have->value || have->source == OOM_SOURCE_DEFAULT)
+            oom_values_set(values, found->items[i].knob, found->items[i].value, OOM_SOURCE_ARGV,
+                           NULL);
+    }
+}
+
+void seen_values(const struct seen *seen, const struct oom_policy *policy,
+                 struct oom_values *values)
+{
+    static const char *const nothing[] = {NULL};
+    struct oom_script_source source = {.name = "argv", .args = nothing, .environ_list = nothing};
+
+    for (size_t i = 0; i < seen->count; i++) {
+        struct oom_values found = {NULL, 0};
+        struct oom_script *script =
+            oom_script_from_argv((const char *const *)seen->commands[i], &source, NULL);
+        if (script && oom_script_recognise(script, &policy, 1) == 0 &&
+            oom_script_values(script, policy, &found, NULL) == 0)
+            fill(values, &found);
+        oom_values_free(&found);
+        oom_script_free(script);
+    }
+}

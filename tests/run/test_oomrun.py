@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""oomrun by hand: a command ends as it would without it, and what it does when memory ran out.
+
+The trainer here is a few lines of shell and Python under the real name of Relax's entry point.
+"""
+import json
+import os
+import pty
+import signal
+import stat
+import subprocess
+import time
+
+import pytest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.environ.get('OOMRETRY_BUILD', os.path.join(ROOT, 'build'))
+OOMRUN = os.path.join(BUILD, 'bin', 'oomrun')
+OOMCTL = os.path.join(BUILD, 'bin', 'oomctl')
+
+OOM = ('torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.00 GiB. GPU 0 has a total capacity '
+       'of 79.15 GiB of which 1.02 GiB is free. Including non-PyTorch memory, this process has 78.12 GiB '
+       'memory in use. Of the allocated memory 77.00 GiB is allocated by PyTorch, and 100.00 MiB is '
+       'reserved by PyTorch but unallocated.')
+
+TRAINER = f'''#!/usr/bin/python3
+import os, sys, time
+args = sys.argv[1:]
+tokens = [int(b) for a, b in zip(args, args[1:]) if a == "--max-tokens-per-gpu"][-1]
+print("tokens", tokens, flush=True)
+time.sleep(0.15)
+if tokens > 7000:
+    print('  File "/x/relax/backends/megatron/actor.py", line 424, in train_actor', flush=True)
+    print({OOM!r}, flush=True)
+    if os.path.exists("hang"):
+        time.sleep(300)
+    sys.exit(1)
+print("done", flush=True)
+'''
+
+SCRIPT = '''#!/bin/bash
+ARGS=(
+   --recompute-granularity full --recompute-method uniform --recompute-num-layers 1
+   --use-dynamic-batch-size
+   --max-tokens-per-gpu 12288
+)
+%s
+'''
+LAUNCH = 'python3 -m relax.entrypoints.train "${ARGS[@]}"'
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A directory with a `python3` that is the trainer, and an environment for it."""
+    bin_dir = tmp_path / 'bin'
+    bin_dir.mkdir()
+    trainer = bin_dir / 'python3'
+    trainer.write_text(TRAINER)
+    trainer.chmod(0o755)
+    env = {'PATH': f'{bin_dir}:/usr/bin:/bin', 'HOME': str(tmp_path), 'LANG': 'C.UTF-8',
+           'XDG_STATE_HOME': str(tmp_path / 'state'), 'OOMRETRY_CONFIG': str(tmp_path / 'no.conf')}
+    (tmp_path / 'no.conf').write_text('head_socket: /nonexistent/head.sock\n')
+    return tmp_path, env
+
+
+def run(place, *argv, options=(), **kwargs):
+    where, env = place
+    return subprocess.run([OOMRUN, *options, '--', *argv], cwd=where, env=env, capture_output=True,
+                          timeout=60, **kwargs)
+
+
+def script(place, launch=LAUNCH, name='train.sh'):
+    path = place[0] / name
+    path.write_text(SCRIPT % launch)
+    path.chmod(0o755)
+    return name
+
+
+def history(place, what='L1'):
+    where, env = place
+    out = subprocess.run([OOMCTL, 'history', '--json', what], cwd=where, env=env, capture_output=True,
+                         timeout=20)
+    return json.loads(out.stdout)
+
+
+@pytest.mark.parametrize('command, status', [
+    (['true'], 0), (['false'], 1), (['sh', '-c', 'exit 77'], 77), (['no-such-program'], 127),
+    (['/etc/passwd'], 126), (['sh', '-c', 'kill -9 $$'], -9), (['sh', '-c', 'kill -TERM $$'], -15),
+    (['sh', '-c', 'kill -SEGV $$'], -11)])
+def test_ends_like_the_command(place, command, status):
+    assert run(place, *command).returncode == status
+
+
+def test_wrong_usage(place):
+    where, env = place
+    for words in ([], ['--max-retries=many', '--', 'true'], ['--mode=sideways', '--', 'true']):
+        p = subprocess.run([OOMRUN, *words], cwd=where, env=env, capture_output=True, timeout=20)
+        assert p.returncode == 64 or p.returncode == 2, p.stderr
+
+
+def test_output_passes_through_untouched(place):
+    data = bytes(range(256)) * 3000
+    (place[0] / 'data').write_bytes(data)
+    p = run(place, 'cat', 'data')
+    assert p.stdout == data and p.stderr == b''
+
+
+def test_standard_input_and_arguments(place):
+    p = run(place, 'sh', '-c', 'cat; printf "[%s]" "$@"', 'x', 'a b', '', '$c', input=b'in')
+    assert p.stdout == b'in[a b][][$c]'
+
+
+def test_terminal_stays_a_terminal(place):
+    where, env = place
+    master, slave = pty.openpty()
+    p = subprocess.Popen([OOMRUN, '--', 'sh', '-c', 'test -t 1 && echo terminal'], cwd=where, env=env,
+                         stdin=slave, stdout=slave, stderr=slave)
+    os.close(slave)
+    p.wait(20)
+    assert b'terminal\r\n' in os.read(master, 4096)
+    os.close(master)
+
+
+@pytest.mark.parametrize('how', ['bash train.sh', './train.sh', 'bash -x train.sh', 'sh train.sh x'])
+def test_script_is_changed_and_runs_again(place, how):
+    name = script(place, LAUNCH if not how.startswith('sh ') else
+                  'python3 -m relax.entrypoints.train --use-dynamic-batch-size --max-tokens-per-gpu 12288')
+    if how.startswith('sh '):
+        (place[0] / name).write_text('#!/bin/sh\npython3 -m relax.entrypoints.train --use-dynamic-batch-size '
+                                     '--recompute-granularity full --recompute-method uniform '
+                                     '--recompute-num-layers 1 --max-tokens-per-gpu 12288\n')
+    before = (place[0] / name).read_bytes()
+    p = run(place, *how.split())
+    assert p.returncode == 0, p.stderr
+    assert b'done' in p.stdout
+    assert (place[0] / name).read_bytes() == before, 'the user\'s file must not change'
+    assert os.listdir(place[0]).count(name) == 1
+    assert not [f for f in os.listdir(place[0]) if 'oomrun' in f], 'the copy stays behind'
+    tree = history(place)
+    assert tree['lineage']['state'] == 'completed'
+    last = tree['attempts'][-1]
+    assert last['applied'] == 'yes', last['proof']
+    assert any(e['knob'] == '--max-tokens-per-gpu' and int(e['new']) < 7000 for e in last['total_edits'])
+    assert '-' in last['diff'] and '+' in last['diff']
+
+
+def test_plain_command_is_changed(place):
+    p = run(place, 'python3', '-m', 'relax.entrypoints.train', '--use-dynamic-batch-size',
+            '--recompute-granularity', 'full', '--recompute-method', 'uniform', '--recompute-num-layers', '1',
+            '--max-tokens-per-gpu', '12288')
+    assert p.returncode == 0, p.stderr
+    assert b'tokens 12288' in p.stdout and b'done' in p.stdout
+
+
+def test_log_elsewhere_is_found(place):
+    name = script(place, 'mkdir -p logs; ' + LAUNCH + ' > logs/train.log 2>&1')
+    p = run(place, 'bash', name)
+    assert p.returncode == 0, p.stderr
+    assert 'done' in (place[0] / 'logs/train.log').read_text()
+
+
+def test_status_hidden_by_a_pipe(place):
+    name = script(place, LAUNCH + ' 2>&1 | tee train.log')
+    p = run(place, 'bash', name)
+    assert p.returncode == 0 and b'done' in p.stdout, p.stdout + p.stderr
+
+
+def test_script_that_handles_the_failure_is_left_alone(place):
+    name = script(place, LAUNCH + ' || echo "falling back"')
+    p = run(place, 'bash', name)
+    assert p.returncode == 0
+    assert p.stdout.count(b'tokens') == 1, 'not retried'
+    assert history(place)['lineage']['state'] == 'completed'
+
+
+def test_no_retry_for_other_failures(place):
+    name = script(place, 'echo "ValueError: no such column" >&2; exit 3')
+    p = run(place, 'bash', name)
+    assert p.returncode == 3
+    assert b'not retried: exit 3, no sign of memory' in p.stderr
+    assert history(place)['lineage']['state'] == 'failed'
+
+
+def test_dry_run_says_and_does_nothing(place):
+    name = script(place)
+    p = run(place, 'bash', name, options=['--dry-run'])
+    assert p.returncode == 1
+    assert p.stdout.count(b'tokens') == 1
+    assert b'dry run' in p.stderr
+
+
+def test_bound_on_retries(place):
+    name = script(place)
+    p = run(place, 'bash', name, options=['--max-retries=0'])
+    assert p.returncode == 1
+    assert p.stdout.count(b'tokens') == 1
+    assert history(place)['lineage']['state'] == 'stopped'
+
+
+def test_a_change_that_does_not_arrive_ends_it(place):
+    # The script is run by something that always uses the first version.
+    name = script(place, 'exec python3 -m relax.entrypoints.train --use-dynamic-batch-size '
+                         '--recompute-granularity full --recompute-method uniform --recompute-num-layers 1 '
+                         '--max-tokens-per-gpu 12288 "$@"')
+    (place[0] / 'bin/python3').write_text(TRAINER.replace('tokens = [', 'tokens = 12288\n[', 1))
+    (place[0] / 'bin/python3').write_text(
+        '#!/bin/sh\nexec /usr/bin/python3 ./real.py -m relax.entrypoints.train --max-tokens-per-gpu 12288 '
+        '--use-dynamic-batch-size\n')
+    (place[0] / 'real.py').write_text(TRAINER.replace('time.sleep(0.15)', 'time.sleep(0.6)'))
+    p = run(place, 'bash', name)
+    assert p.returncode == 1
+    assert p.stdout.count(b'tokens') <= 3, 'a change that is not seen to arrive is not repeated for ever'
+    assert history(place)['lineage']['state'] == 'stopped'
+
+
+def test_a_cancelled_command_is_not_retried(place):
+    where, env = place
+    name = script(place)
+    (where / 'hang').touch()
+    p = subprocess.Popen([OOMRUN, '--', 'bash', name], cwd=where, env=env, stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE)
+    time.sleep(1.2)
+    p.send_signal(signal.SIGTERM)
+    out, err = p.communicate(timeout=20)
+    assert p.returncode == -signal.SIGTERM, err
+    assert out.count(b'tokens') == 1
+    assert history(place)['lineage']['state'] == 'cancelled'
+
+
+def test_a_hanging_job_is_ended_and_retried(place):
+    where, env = place
+    # A bash that waits for a peer which will not come, as ranks wait in a collective.
+    name = script(place, LAUNCH)
+    (where / 'hang').touch()
+    start = time.time()
+    trainer = (where / 'bin/python3').read_text().replace(
+        'print("done"', 'os.remove("hang") if os.path.exists("hang") else None\nprint("done"')
+    (where / 'bin/python3').write_text(trainer)
+    p = run(place, 'bash', name, options=['--grace=2'])
+    took = time.time() - start
+    assert p.returncode == 0, p.stderr
+    assert b'silent for' in p.stderr and b'done' in p.stdout
+    assert took < 15, took
+
+
+def test_leftovers_are_gone_before_the_next_attempt(place):
+    where, _ = place
+    # A daemon that left its session and holds a lock until it is ended.
+    name = script(place, 'if [ -e lock ] && kill -0 "$(cat lock)" 2>/dev/null; then echo "still there"; fi\n'
+                         'setsid sh -c \'echo $$ > lock; exec sleep 120\' &\nsleep 0.2\n' + LAUNCH)
+    p = run(place, 'bash', name)
+    assert p.returncode == 0, p.stderr
+    assert b'still there' not in p.stdout
+    os.kill(int((where / 'lock').read_text()), 9)
+
+
+def test_copy_stands_beside_the_script(place):
+    where, _ = place
+    (where / 'sub').mkdir()
+    (where / 'sub/vars.sh').write_text('TOKENS=12288\n')
+    path = where / 'sub/train.sh'
+    path.write_text('#!/bin/bash\nsource "$(dirname "$0")/vars.sh"\n'
+                    'python3 -m relax.entrypoints.train --use-dynamic-batch-size --recompute-granularity full '
+                    '--recompute-method uniform --recompute-num-layers 1 --max-tokens-per-gpu $TOKENS\n')
+    p = run(place, 'bash', 'sub/train.sh')
+    assert p.returncode == 0, p.stderr
+    assert (where / 'sub/vars.sh').read_text() == 'TOKENS=12288\n'
+    assert sorted(os.listdir(where / 'sub')) == ['train.sh', 'vars.sh']
+
+
+def test_what_worked_before_comes_first(place):
+    name = script(place)
+    assert run(place, 'bash', name).returncode == 0
+    assert run(place, 'bash', name).returncode == 0
+    assert len(history(place, 'L2')['attempts']) == 2
+    second = history(place, 'L2')['attempts'][1]
+    assert second['decision']['rung'] == 'as-before'
+    p = run(place, 'bash', name, options=['--no-memory'])
+    assert p.returncode == 0
+    assert history(place, 'L3')['attempts'][1]['decision']['rung'] != 'as-before'
+
+
+def test_database_is_private_and_holds_no_secret(place):
+    where, env = place
+    name = script(place, 'echo "--wandb-key 0123456789abcdef0123456789abcdef01234567 HF_TOKEN=hf_aBcDeFgHiJkLmNoPqRsT"\n'
+                         + LAUNCH)
+    assert run(place, 'bash', name).returncode == 0
+    db = where / 'state/oomretry/oomretry.db'
+    assert stat.S_IMODE(db.stat().st_mode) == 0o600
+    for path in db.parent.iterdir():
+        data = path.read_bytes()
+        assert b'0123456789abcdef01234567' not in data
+        assert b'hf_aBcDeFgHiJkLmNoPqRsT' not in data
+
+
+def test_plan_says_what_the_run_did(place):
+    where, env = place
+    name = script(place)
+    with open(where / 'log', 'wb') as log:
+        subprocess.run([OOMRUN, '--', 'bash', name], cwd=where, env=env, stdout=log, stderr=log, timeout=60)
+    done = history(place)['attempts'][1]['decision']
+    cut = (where / 'log').read_bytes().split(b'oomrun:')[0]
+    (where / 'first.log').write_bytes(cut)
+    p = subprocess.run([OOMCTL, 'plan', '--json', '--exit-code', '1', '--script', name, 'first.log'], cwd=where,
+                       env=env, capture_output=True, timeout=20)
+    plan = json.loads(p.stdout)
+    assert p.returncode == 0 and plan['action'] == 'retry'
+    for key in ('rung', 'kind', 'policy'):
+        assert plan[key] == done[key]
+    assert [(e['knob'], e['new']) for e in plan['edits']] == [(e['knob'], e['new']) for e in done['edits']]
+    assert plan['edits'][0]['where'].startswith('script:')
+    assert plan['diff'].startswith('---')
