@@ -75,6 +75,16 @@ static int place_together(struct job *job)
     return 0;
 }
 
+/* The command stands in a file that the script calls or sources. */
+static bool in_side_file(const struct rw_cmd *cmd)
+{
+    const struct rw_buf *buf = cmd->buf;
+
+    for (int depth = 0; buf->text && buf->text->count && depth < 16; depth++)
+        buf = buf->text->frags[0].buf;
+    return !buf->editable && !buf->text;
+}
+
 static int place_one_by_one(struct job *job, struct oom_error *err)
 {
     for (size_t t = 0; t < job->tasks.count; t++)
@@ -95,7 +105,10 @@ static int place_one_by_one(struct job *job, struct oom_error *err)
                 break;
             }
         }
-        if (way == task->places.count) {
+        if (way == task->places.count && in_side_file(task->first)) {
+            task->accepted = false;
+            task->at_exec = true;
+        } else if (way == task->places.count) {
             const struct rw_cmd *cmd = task->first;
             return oom_errorf(err, "%s: there is no place for it in the command of %s:%u%s%s",
                               task->knob->name, job->script->source.name,
@@ -230,6 +243,13 @@ static int finish(struct job *job, const struct oom_edits *edits, struct oom_rew
 
     if (!add_all(rw, &all, &job->fixed) || !add_all(rw, &all, &job->accepted))
         return oom_errorf(err, "%s: two changes meet in one place", job->script->source.name);
+    for (size_t t = 0; t < job->tasks.count; t++) {
+        const struct rw_knob *knob = job->tasks.items[t].knob;
+        if (job->tasks.items[t].at_exec &&
+            oom_edits_add(&out->exec_edits, knob->name, NULL, knob->value, NULL) != 0)
+            return oom_errorf(err, "out of memory");
+    }
+    out->needs_exec = out->exec_edits.count > 0;
     const char *bytes = rw_changes_apply(rw, &all, rw->root, &length);
     if (job->script->from_argv)
         bytes = startable(rw, bytes, &length);
@@ -266,7 +286,6 @@ static int leave_to_exec(struct job *job, const struct oom_edits *edits, struct 
         if (oom_edits_add(&out->exec_edits, edit->knob, edit->old_value, edit->new_value, NULL))
             return oom_errorf(err, "out of memory");
     }
-    out->needs_exec = out->exec_edits.count > 0;
     return finish(job, edits, out, err);
 }
 

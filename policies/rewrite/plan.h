@@ -147,6 +147,7 @@ struct rw_task {
     struct rw_places places;
     bool done; /* already as wanted */
     bool accepted;
+    bool at_exec; /* no place in the script: only the preload library can reach the command */
 };
 
 struct rw_tasks {
