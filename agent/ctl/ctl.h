@@ -19,6 +19,7 @@ enum { CTL_TIMEOUT_MS = 10000 }; /* for an answer of the head */
 
 int ctl_diagnose(int argc, char **argv);
 int ctl_signatures(int argc, char **argv);
+int ctl_policy(int argc, char **argv);
 int ctl_rewrite(int argc, char **argv);
 int ctl_history(int argc, char **argv);
 int ctl_show(int argc, char **argv);

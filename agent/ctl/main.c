@@ -18,6 +18,7 @@ static const struct ctl_verb verbs[] = {
     {"stats", ctl_stats, "what fails, and which rungs help"},
     {"doctor", ctl_doctor, "is everything in its place?"},
     {"plan", ctl_plan, "what would be changed next, from a script and its logs"},
+    {"policy", ctl_policy, "read, edit, test and roll back what the ladders hold"},
     {"diagnose", ctl_diagnose, "what ran out, where and in which phase, from logs"},
     {"signatures", ctl_signatures, "what is recognised in logs, and how to test additions"},
     {"rewrite", ctl_rewrite, "a launch script with other settings"},

@@ -62,6 +62,8 @@ service_route_f attempts_begin, attempts_end, attempts_note, attempts_policies;
 service_route_f attempts_open, attempts_claim;
 /* agent/head/plan.c */
 service_route_f plan_make, plan_policies;
+/* agent/head/policies.c */
+service_route_f policies_list, policies_show, policies_log, policies_store, policies_act;
 /* agent/head/budget.c, steer.c, stats.c */
 service_route_f budget_show, lineage_steer, stats_show;
 /* agent/head/reports.c */
