@@ -64,20 +64,29 @@ static void fill(struct oom_values *values, const struct oom_values *found)
     }
 }
 
-void seen_values(const struct seen *seen, const struct oom_policy *policy,
-                 struct oom_values *values)
+/* True when the policy knows this command line. */
+static bool take(char *const *argv, const struct oom_policy *policy, struct oom_values *values)
 {
     static const char *const nothing[] = {NULL};
     struct oom_script_source source = {.name = "argv", .args = nothing, .environ_list = nothing};
+    struct oom_values found = {NULL, 0};
+    struct oom_script *script = oom_script_from_argv((const char *const *)argv, &source, NULL);
+    bool known = script && oom_script_recognise(script, &policy, 1) == 0;
 
+    if (known && oom_script_values(script, policy, &found, NULL) == 0)
+        fill(values, &found);
+    oom_values_free(&found);
+    oom_script_free(script);
+    return known;
+}
+
+void seen_values(const struct seen *seen, const struct oom_policy *policy,
+                 struct oom_values *values)
+{
     for (size_t i = 0; i < seen->count; i++) {
-        struct oom_values found = {NULL, 0};
-        struct oom_script *script =
-            oom_script_from_argv((const char *const *)seen->commands[i], &source, NULL);
-        if (script && oom_script_recognise(script, &policy, 1) == 0 &&
-            oom_script_values(script, policy, &found, NULL) == 0)
-            fill(values, &found);
-        oom_values_free(&found);
-        oom_script_free(script);
+        char *const *argv = seen->commands[i];
+        /* A launcher that is a script shows as its interpreter: "python3 /usr/bin/ray job …". */
+        if (!take(argv, policy, values) && argv[1] && strchr(argv[1], '/'))
+            take(argv + 1, policy, values);
     }
 }
