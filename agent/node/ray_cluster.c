@@ -107,7 +107,7 @@ static int adopt(struct ray_cluster *cluster, const char *session, struct oom_er
         return -1;
     }
     log_line(LOG_NOTICE, "%s is %s%s%s", cluster->options.url, session,
-             cluster->place.session_dir[0] ? ", on this machine" : "",
+             cluster->place.session_dir_count ? ", on this machine" : "",
              cluster->place.slurm_job[0] ? ", inside a Slurm job: its supervisor owns the retries"
                                          : "");
     return 0;

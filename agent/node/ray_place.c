@@ -23,6 +23,22 @@ static char *read_proc(const char *pid, const char *what, size_t *length)
     return file_read(path, MAX_PROC_BYTES, &bytes, length, NULL) < 0 ? NULL : bytes;
 }
 
+static void add_session_dir(struct ray_place *out, const char *path, size_t length)
+{
+    char *slot = out->session_dirs[out->session_dir_count];
+    struct stat st;
+
+    if (out->session_dir_count == RAY_MAX_SESSION_DIRS || length >= sizeof(out->session_dirs[0]))
+        return;
+    memcpy(slot, path, length);
+    slot[length] = '\0';
+    for (int i = 0; i < out->session_dir_count; i++)
+        if (strcmp(out->session_dirs[i], slot) == 0)
+            return;
+    if (stat(slot, &st) == 0 && S_ISDIR(st.st_mode))
+        out->session_dir_count++;
+}
+
 /* "--log_dir=/tmp/ray/session_…/logs" holds the directory. */
 static bool find_session(const char *bytes, size_t length, const char *session,
                          struct ray_place *out)
@@ -30,14 +46,10 @@ static bool find_session(const char *bytes, size_t length, const char *session,
     bool named = false;
 
     for (const char *word = bytes; word < bytes + length; word += strlen(word) + 1) {
-        const char *at = strstr(word, session);
-        if (!at)
-            continue;
-        named = true;
-        const char *slash = strchr(word, '/');
-        size_t size = slash && slash < at ? (size_t)(at - slash) + strlen(session) : 0;
-        if (!out->session_dir[0] && size && size < sizeof(out->session_dir) && at[-1] == '/')
-            snprintf(out->session_dir, sizeof(out->session_dir), "%.*s", (int)size, slash);
+        const char *at = strstr(word, session), *slash = strchr(word, '/');
+        named |= at != NULL;
+        if (at && slash && slash < at && at[-1] == '/')
+            add_session_dir(out, slash, (size_t)(at - slash) + strlen(session));
     }
     return named;
 }
@@ -70,7 +82,6 @@ static void find_slurm(const char *pid, struct ray_place *out)
 void ray_place_find(const char *session, const char *temp, struct ray_place *out)
 {
     DIR *proc = opendir("/proc");
-    struct stat st;
 
     memset(out, 0, sizeof(*out));
     for (struct dirent *entry; proc && (entry = readdir(proc));) {
@@ -84,10 +95,10 @@ void ray_place_find(const char *session, const char *temp, struct ray_place *out
     }
     if (proc)
         closedir(proc);
-    if (!out->session_dir[0])
-        snprintf(out->session_dir, sizeof(out->session_dir), "%.700s/%.300s", temp, session);
-    if (stat(out->session_dir, &st) < 0 || !S_ISDIR(st.st_mode))
-        out->session_dir[0] = '\0';
+    char usual[1024];
+    int n = snprintf(usual, sizeof(usual), "%s/%s", temp, session);
+    if (n > 0 && (size_t)n < sizeof(usual))
+        add_session_dir(out, usual, (size_t)n);
 }
 
 bool ray_place_working_dir(const struct ray_place *place, const char *uri, char *out, size_t size)
@@ -97,13 +108,15 @@ bool ray_place_working_dir(const struct ray_place *place, const char *uri, char 
     struct stat st;
 
     out[0] = '\0';
-    if (!place->session_dir[0] || strncmp(uri, "gcs://", 6) != 0 || length < 5 ||
-        strcmp(name + length - 4, ".zip") != 0 || name[0] == '.')
+    if (strncmp(uri, "gcs://", 6) != 0 || length < 5 || strcmp(name + length - 4, ".zip") != 0 ||
+        name[0] == '.')
         return false;
-    snprintf(out, size, "%s/runtime_resources/working_dir_files/%.*s", place->session_dir,
-             (int)length - 4, name);
-    if (stat(out, &st) == 0 && S_ISDIR(st.st_mode))
-        return true;
+    for (int i = 0; i < place->session_dir_count; i++) {
+        snprintf(out, size, "%s/runtime_resources/working_dir_files/%.*s", place->session_dirs[i],
+                 (int)length - 4, name);
+        if (stat(out, &st) == 0 && S_ISDIR(st.st_mode))
+            return true;
+    }
     out[0] = '\0';
     return false;
 }
