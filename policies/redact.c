@@ -152,6 +152,8 @@ static size_t secret_value(const char *text, size_t at, size_t length, size_t *v
     size_t i = at;
     char quote = '\0';
 
+    if (i + 1 < length && text[i] == '\\' && text[i + 1] == '"') /* JSON in JSON */
+        i++;
     if (i < length && (text[i] == '"' || text[i] == '\'')) /* "key": value */
         i++;
     if (i >= length || !strchr("=: \t", text[i]))
