@@ -30,11 +30,11 @@ def install(prefix, parts=("bin", "sbin", "lib", "libexec", "share")):
     return prefix
 
 
-def wait_for(ready, what, seconds=DEADLINE_S):
+def wait_for(ready, what, seconds=DEADLINE_S, pause_s=0.05):
     deadline = time.monotonic() + seconds
     while not (value := ready()):
         assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
-        time.sleep(0.05)
+        time.sleep(pause_s)
     return value
 
 
