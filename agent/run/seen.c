@@ -52,13 +52,20 @@ void seen_add(struct seen *seen, char **argv)
     seen->commands[seen->count++] = argv;
 }
 
+/* A word that the script's text alone does not settle: "$TOKENS". */
+static bool unresolved(const char *value)
+{
+    return strpbrk(value, "$`") != NULL;
+}
+
 static void fill(struct oom_values *values, const struct oom_values *found)
 {
     for (size_t i = 0; i < found->count; i++) {
         const struct oom_value *have = oom_values_find(values, found->items[i].knob);
         if (!found->items[i].value || found->items[i].source == OOM_SOURCE_DEFAULT)
             continue;
-        if (!have || !have->value || have->source == OOM_SOURCE_DEFAULT)
+        if (!have || !have->value || have->source == OOM_SOURCE_DEFAULT ||
+            unresolved(have->value))
             oom_values_set(values, found->items[i].knob, found->items[i].value, OOM_SOURCE_ARGV,
                            NULL);
     }
