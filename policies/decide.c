@@ -243,7 +243,8 @@ static int consider(struct making *m, const struct oom_incident *problem,
         rc = add_skip(m, candidate->rung->name, plan.why);
     } else {
         drop_unchanged(&all);
-        if (!candidate->rung->restart && lineage_is_repeat(m->input, &all)) {
+        /* An identical restart answers the attempt that just failed, not one before it. */
+        if ((!candidate->rung->restart || base->count > 0) && lineage_is_repeat(m->input, &all)) {
             rc = add_skip(m, candidate->rung->name,
                           "would only repeat the settings of an attempt that has failed");
         } else if (fit == RUNG_GOOD) {
