@@ -85,6 +85,22 @@ struct api *api_open_head(const char *where, int timeout_ms, struct oom_error *e
     return api;
 }
 
+struct api *api_open_cluster(int timeout_ms, struct oom_error *err)
+{
+    const char *head = secure_getenv("OOMRETRY_HEAD");
+    struct config config;
+
+    if (head && *head)
+        return api_open_head(head, timeout_ms, err);
+    if (config_load(NULL, &config, err) < 0)
+        return NULL;
+    struct api *api = api_open_head(config.head_url && !config.head_is_local ? config.head_url
+                                                                             : config.head_socket,
+                                    timeout_ms, err);
+    config_free(&config);
+    return api;
+}
+
 struct api *api_open_default(const char *db_path, int timeout_ms, struct oom_error *err)
 {
     const char *head = secure_getenv("OOMRETRY_HEAD");

@@ -18,6 +18,10 @@ struct api *api_open_embedded(const char *db_path, struct oom_error *err);
  * ("http://head:6821"). No traffic yet. `timeout_ms` bounds each call. */
 struct api *api_open_head(const char *where, int timeout_ms, struct oom_error *err);
 
+/* For jobs of a cluster: the configured head and nothing else, since two books about one job would
+ * contradict each other. */
+struct api *api_open_cluster(int timeout_ms, struct oom_error *err);
+
 /* What fits: --db FILE, else $OOMRETRY_HEAD, else the configured head, else the local database. */
 struct api *api_open_default(const char *db_path, int timeout_ms, struct oom_error *err);
 void api_close(struct api *api);

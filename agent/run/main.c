@@ -218,7 +218,9 @@ static int open_parts(struct run *run, struct oom_error *err)
     run->output = output_open(run->base, err);
     if (!run->output)
         return -1;
-    run->api = api_open_default(run->options.db_path, timeout_ms, err);
+    run->api = run->options.in_job && !run->options.db_path
+                   ? api_open_cluster(timeout_ms, err)
+                   : api_open_default(run->options.db_path, timeout_ms, err);
     return run->api ? 0 : -1;
 }
 
@@ -300,7 +302,7 @@ int main(int argc, char **argv)
     make_token(run.token, sizeof(run.token));
     if (arguments.after.job) {
         run.signatures = sigset_load(&err);
-        run.api = run.signatures ? api_open_default(NULL, HEAD_TIMEOUT_MS, &err) : NULL;
+        run.api = run.signatures ? api_open_cluster(HEAD_TIMEOUT_MS, &err) : NULL;
         if (run.api)
             return after_main(&run, &arguments.after);
         say("%s", err.text);

@@ -357,20 +357,21 @@ def test_agent_away_or_deaf(cluster, recorder, work, script, tmp_path):
 
 
 def test_plugin_costs_little(cluster):
-    """The median srun, which passes through the allocator, local and remote contexts."""
-    def median():
+    """The quickest srun, which passes through the allocator, local and remote contexts. The least
+    of several is what the machine's other work disturbs least."""
+    def quickest():
         times = []
-        for _ in range(5):
+        for _ in range(7):
             began = time.monotonic()
             done = cluster.run("srun", "-Q", "--mem=50", "true")
             assert done.returncode == 0
             times.append(time.monotonic() - began)
-        return sorted(times)[2]
+        return min(times)
 
     with cluster.plugstack(""):
-        without = median()
+        without = quickest()
     with cluster.plugstack(cluster.plugin_line()):
-        with_plugin = median()
+        with_plugin = quickest()
     assert with_plugin < without + 0.1, (with_plugin, without)
 
 

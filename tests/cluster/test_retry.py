@@ -138,7 +138,9 @@ def test_cancelled_is_not_retried(cluster, work, script):
         cluster.run("scancel", job.id)
     plain, opted = (job.wait() for job in jobs)
     assert plain["JobState"] == opted["JobState"] == "CANCELLED"
-    assert plain["ExitCode"] == opted["ExitCode"]
+    # Slurm signals the processes one by one: whether bash dies of its own TERM or ends because its
+    # child died first is open, with and without the plugin.
+    assert {plain["ExitCode"], opted["ExitCode"]} <= {"0:15", "143:0"}
 
 
 def test_job_that_traps_the_cancellation(cluster, work, script):
