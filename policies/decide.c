@@ -421,6 +421,16 @@ static bool time_is_short(const struct making *m)
     return left >= 0 && left < needed;
 }
 
+/* A cgroup OOM kill marks the step for good; without its supervisor a job has no allocation to
+ * start in. */
+static bool in_place_is_out(const struct making *m, const struct choice *choice)
+{
+    const char *allocation = fact(m, "allocation");
+
+    return changes_resources(&choice->edits) || fact_number(m, "attempt.oom_kills", 0) > 0 ||
+           (allocation && strcmp(allocation, "gone") == 0);
+}
+
 static enum oom_mode choose_mode(const struct making *m, const struct choice *choice)
 {
     const char *scheduler = fact(m, "scheduler");
@@ -437,11 +447,13 @@ static enum oom_mode choose_mode(const struct making *m, const struct choice *ch
     if (strcmp(scheduler, "ray") == 0)
         return mode == OOM_MODE_AUTO ? OOM_MODE_RESUBMIT : mode;
     if (mode == OOM_MODE_AUTO) {
-        /* A cgroup OOM kill marks the step for good; a dirty GPU asks for another node. */
-        bool elsewhere = changes_resources(&choice->edits) || choice->candidate.rung->restart ||
+        /* A dirty GPU asks for another node. */
+        bool elsewhere = choice->candidate.rung->restart ||
                          m->input->incident->domain == OOM_DOMAIN_HOST || time_is_short(m);
         mode = elsewhere ? OOM_MODE_REQUEUE : OOM_MODE_INPLACE;
     }
+    if (mode == OOM_MODE_INPLACE && in_place_is_out(m, choice))
+        mode = OOM_MODE_REQUEUE;
     if (mode == OOM_MODE_REQUEUE && !may_requeue)
         mode = OOM_MODE_RESUBMIT;
     return mode;

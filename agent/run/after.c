@@ -148,7 +148,10 @@ static int load_lineage(struct run *run, struct attempt *attempt, json_t **row,
         json_decref(reply);
         return -1;
     }
-    const json_t *options = json_object_get(json_object_get(reply, "lineage"), "options");
+    const json_t *lineage = json_object_get(reply, "lineage");
+    const json_t *options = json_object_get(lineage, "options");
+    /* What the supervisor captured at the start is kept under this name. */
+    snprintf(run->cluster, sizeof(run->cluster), "%s", json_get_string(lineage, "cluster", ""));
     run->options.policy = strdup(json_get_string(options, "policy", "auto"));
     run->options.mode = strdup(json_get_string(options, "mode", "auto"));
     run->options.allow = strdup(json_get_string(options, "allow", ""));

@@ -125,6 +125,8 @@ void body_facts(const struct run *run, const struct attempt *attempt, struct oom
     snprintf(number, sizeof(number), "%lld",
              (long long)(attempt->ended_ms - attempt->started_ms) / 1000);
     oom_values_set(values, "attempt.seconds", number, OOM_SOURCE_SCHEDULER, NULL);
+    if (run->after)
+        oom_values_set(values, "allocation", "gone", OOM_SOURCE_SCHEDULER, NULL);
     if (attempt->exit.cgroup_oom_kills >= 0) {
         snprintf(number, sizeof(number), "%lld", (long long)attempt->exit.cgroup_oom_kills);
         oom_values_set(values, "attempt.oom_kills", number, OOM_SOURCE_SCHEDULER, NULL);
