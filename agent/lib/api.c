@@ -123,6 +123,11 @@ struct api *api_open_default(const char *db_path, int timeout_ms, struct oom_err
     return api;
 }
 
+void api_set_timeout(struct api *api, int timeout_ms)
+{
+    api->timeout_ms = timeout_ms;
+}
+
 void api_close(struct api *api)
 {
     if (!api)

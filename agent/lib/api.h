@@ -24,6 +24,7 @@ struct api *api_open_cluster(int timeout_ms, struct oom_error *err);
 
 /* What fits: --db FILE, else $OOMRETRY_HEAD, else the configured head, else the local database. */
 struct api *api_open_default(const char *db_path, int timeout_ms, struct oom_error *err);
+void api_set_timeout(struct api *api, int timeout_ms);
 void api_close(struct api *api);
 
 /* "the local database /home/…" or "the head at …", for messages. */

@@ -16,7 +16,7 @@
 #include "db/db.h"
 #include "oomretry/redact.h"
 
-enum { LEFTOVERS_MS = 15000, MAX_REFUSED = 32, MAX_KEPT_LOG_BYTES = 256 * 1024 * 1024 };
+enum { LEFTOVERS_MS = 15000, HEAD_DECIDES_MS = 15000, MAX_REFUSED = 32, MAX_KEPT_LOG_BYTES = 256 * 1024 * 1024 };
 
 /* --- before an attempt -------------------------------------------------------------------------
  */
@@ -109,6 +109,8 @@ int next_begin(struct run *run, struct attempt *attempt, struct oom_error *err)
         json_decref(reply);
         return -1;
     }
+    /* It answers: from now on it may take its time to decide. */
+    api_set_timeout(run->api, HEAD_DECIDES_MS);
     bool prepared = attempt->edits.count > 0; /* by next_after, in this process */
     attempt->known = true;
     attempt->lineage = json_get_int(reply, "lineage", 0);
