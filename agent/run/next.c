@@ -7,42 +7,20 @@
 #include <unistd.h>
 
 #include "agent/evidence/otherlogs.h"
-#include "agent/lib/files.h"
 #include "agent/lib/jsonget.h"
 #include "agent/lib/policy_set.h"
 #include "agent/run/body.h"
 #include "agent/run/run.h"
 #include "agent/run/seen.h"
-#include "db/db.h"
-#include "oomretry/redact.h"
 
-enum { LEFTOVERS_MS = 15000, HEAD_DECIDES_MS = 15000, MAX_REFUSED = 32, MAX_KEPT_LOG_BYTES = 256 * 1024 * 1024 };
-
-/* --- before an attempt -------------------------------------------------------------------------
- */
-
-static bool is_resource(const char *knob)
-{
-    return strncmp(knob, "slurm:", 6) == 0 || strncmp(knob, "ray:", 4) == 0;
-}
-
-static int script_edits(const struct oom_edits *all, bool resources, struct oom_edits *out)
-{
-    for (size_t i = 0; i < all->count; i++) {
-        const struct oom_edit *edit = &all->items[i];
-        if (is_resource(edit->knob) == resources &&
-            oom_edits_add(out, edit->knob, edit->old_value, edit->new_value, edit->where) < 0)
-            return -1;
-    }
-    return 0;
-}
+enum { HEAD_DECIDES_MS = 15000, MAX_REFUSED = 32 };
 
 /* Makes the next command from what the user submitted and all edits in force. */
 static int prepare(struct run *run, const struct oom_policy *policy, const struct oom_edits *edits,
                    struct oom_error *err)
 {
     struct oom_edits inside = {NULL, 0};
-    int rc = script_edits(edits, false, &inside);
+    int rc = next_edits(edits, false, &inside);
 
     if (rc == 0)
         rc = launch_rewrite(&run->launch, policy, &inside, err);
@@ -85,18 +63,6 @@ static int resume_edits(struct run *run, struct attempt *attempt, const char *fr
     oom_script_free(script);
     policy_set_free(&set);
     return rc;
-}
-
-static int note(struct run *run, int64_t lineage, int64_t number, const char *key, const char *text)
-{
-    json_t *body = json_pack("{s:I, s:I, s:s}", "lineage", (json_int_t)lineage, "attempt",
-                             (json_int_t)number, key, text);
-    json_t *reply = NULL;
-    int status = body ? api_call(run->api, "POST", "/v1/attempts/note", body, &reply, NULL) : -1;
-
-    json_decref(body);
-    json_decref(reply);
-    return status == 200 ? 0 : -1;
 }
 
 int next_begin(struct run *run, struct attempt *attempt, struct oom_error *err)
@@ -148,9 +114,6 @@ int64_t next_reported_kills(struct run *run, const struct attempt *attempt)
     json_decref(reply);
     return kills;
 }
-
-/* --- after an attempt --------------------------------------------------------------------------
- */
 
 /* The verdict over the job's own output; when that shows no memory failure, over the other logs
  * that this attempt wrote. */
@@ -261,117 +224,6 @@ static int decide(struct run *run, struct attempt *attempt, const struct oom_inc
     return result;
 }
 
-/* A requeue truncates the job's output unless it is appended to: what this attempt wrote stays
- * beside it as <output>.attempt-N. */
-static void keep_log(struct run *run, int64_t number)
-{
-    const char *path = run->output ? output_name(run->output) : NULL;
-    char kept[4200];
-
-    if (!path || path[0] != '/')
-        return;
-    snprintf(kept, sizeof(kept), "%s.attempt-%lld", path, (long long)number);
-    if (file_copy_tail(path, kept, MAX_KEPT_LOG_BYTES) == 0)
-        say("what attempt %lld wrote is kept in %s", (long long)number, kept);
-}
-
-static bool clear_allocation(struct run *run, const struct attempt *attempt)
-{
-    struct oom_error err;
-
-    if (run->sched && run->sched->end_steps && run->sched->end_steps(run->job, &err) < 0)
-        return false;
-    if (!leftovers_end(LEFTOVERS_MS))
-        return false;
-    leftovers_shm(attempt->started_ms);
-    return true;
-}
-
-static enum next stopped(struct run *run, const struct attempt *attempt, int64_t number,
-                         const char *why)
-{
-    note(run, attempt->lineage, number, "acted", why);
-    note(run, attempt->lineage, number, "stopped", why);
-    say("not retried: %s", why);
-    return NEXT_STOP;
-}
-
-static bool is_set_false(const struct run *run, const char *fact)
-{
-    struct oom_values facts = {NULL, 0};
-    bool no = false;
-
-    if (run->sched->describe(run->job, &facts, NULL) == 0) {
-        const char *text = oom_values_get(&facts, fact);
-        no = text && strcmp(text, "false") == 0;
-    }
-    oom_values_free(&facts);
-    return no;
-}
-
-/* Through the scheduler: the same job once more, or where that is not allowed, a new one. */
-static enum next next_leave(struct run *run, struct attempt *attempt,
-                            const struct oom_decision *decision, const struct oom_edits *total,
-                            int64_t number)
-{
-    struct oom_edits resources = {NULL, 0};
-    struct oom_error err = {""};
-    char new_job[64];
-    enum next next = NEXT_GONE;
-
-    if (script_edits(total, true, &resources) < 0)
-        return NEXT_STOP;
-    if (decision->mode != OOM_MODE_RESUBMIT && !is_set_false(run, "requeue_allowed")) {
-        keep_log(run, attempt->number);
-        note(run, attempt->lineage, number, "acted", "asking the scheduler to queue it again");
-        if (run->sched->requeue(run->job, run->restart, &resources, &err) == 0) {
-            note(run, attempt->lineage, number, "acted", "queued again");
-        } else {
-            char why[1200];
-            snprintf(why, sizeof(why), "the scheduler refused to queue the job again: %s",
-                     err.text);
-            next = stopped(run, attempt, number, why);
-        }
-    } else {
-        note(run, attempt->lineage, number, "acted", "submitting it as a new job");
-        if (resubmit(run, attempt, &resources, number, new_job, sizeof(new_job), &err) == 0) {
-            char text[128];
-            snprintf(text, sizeof(text), "submitted as job %s", new_job);
-            note(run, attempt->lineage, number, "acted", text);
-            say("the next attempt is job %s", new_job);
-        } else {
-            char why[1200];
-            snprintf(why, sizeof(why), "the job could not be submitted again: %s", err.text);
-            next = stopped(run, attempt, number, why);
-        }
-    }
-    oom_edits_free(&resources);
-    return next;
-}
-
-enum next next_start(struct run *run, struct attempt *attempt, const struct oom_decision *decision,
-                     struct oom_edits *total, int64_t number)
-{
-    if (run->launch.diff) {
-        /* The lines around a change are the user's and may hold anything. */
-        char *clean = oom_redact(run->launch.diff, strlen(run->launch.diff));
-        if (clean)
-            note(run, attempt->lineage, number, "diff", clean);
-        free(clean);
-    }
-    /* Without the old supervisor there is no allocation to start in. */
-    bool leave = run->sched && (run->after || decision->mode != OOM_MODE_INPLACE);
-    if (leave)
-        return next_leave(run, attempt, decision, total, number);
-    if (!clear_allocation(run, attempt)) {
-        return stopped(run, attempt, number, "processes of the old attempt would not end");
-    }
-    oom_edits_free(&attempt->edits);
-    attempt->edits = *total;
-    *total = (struct oom_edits){NULL, 0};
-    return NEXT_INPLACE;
-}
-
 static enum next out_of_memory(struct run *run, struct attempt *attempt, struct oom_script *script,
                                const struct oom_incident *incident)
 {
@@ -425,8 +277,9 @@ enum next next_after(struct run *run, struct attempt *attempt)
     enum next next = NEXT_STOP;
 
     if (attempt->known && attempt->applied >= 0) {
-        note(run, attempt->lineage, attempt->number, "proof", attempt->proof);
-        note(run, attempt->lineage, attempt->number, "applied", attempt->applied ? "yes" : "no");
+        next_note(run, attempt->lineage, attempt->number, "proof", attempt->proof);
+        next_note(run, attempt->lineage, attempt->number, "applied",
+                  attempt->applied ? "yes" : "no");
     }
     /* The head may have been away when the job began. */
     if (!attempt->known && next_begin(run, attempt, &err) < 0) {

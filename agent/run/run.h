@@ -3,10 +3,16 @@
  * oomrun: runs the job's own command as the parent of everything that it starts, and when memory
  * runs out, changes the smallest thing that should help and runs it again.
  *
- *   main.c       options            launch.c    which script, which arguments, the rewritten copy
- *   attempt.c    one attempt        output.c    the log: relayed or followed, classified as it
- * grows next.c       what comes next    leftovers.c nothing of the old attempt survives proof.c did
- * it arrive?     say.c       the lines that people read */
+ * main.c: options.
+ * launch.c: which script, which arguments; the rewritten copy.
+ * attempt.c: one attempt.
+ * output.c: the log, relayed or followed, classified as it grows.
+ * proof.c, seen.c: what the programs were given; did the change arrive?
+ * next.c, body.c: what comes next.
+ * start.c, resubmit.c: starting it.
+ * leftovers.c: nothing of the old attempt survives.
+ * after.c: in the place of a supervisor that was lost.
+ * say.c: the lines that people read. */
 #ifndef AGENT_RUN_RUN_H
 #define AGENT_RUN_RUN_H
 
@@ -189,6 +195,15 @@ enum next next_after(struct run *run, struct attempt *attempt);
 /* Processes that the kernel killed for memory in the job's tasks since the attempt began, as the
  * nodes reported them; -1: no report. */
 int64_t next_reported_kills(struct run *run, const struct attempt *attempt);
+
+/* --- start.c -----------------------------------------------------------------------------------
+ */
+
+/* The edits of resources ("slurm:mem"), or those of everything else. */
+int next_edits(const struct oom_edits *all, bool resources, struct oom_edits *out);
+
+/* Tells the head something about an attempt: "diff", "applied", "proof", "acted", "stopped". */
+int next_note(struct run *run, int64_t lineage, int64_t number, const char *key, const char *text);
 
 /* Does what was decided: `total` are all edits in force (taken over when the next attempt starts
  * in this allocation), `number` is the next attempt's. */
