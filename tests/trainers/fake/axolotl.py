@@ -2,7 +2,7 @@
 """axolotl train x.yaml --key value: a YAML checked by pydantic, with overrides as flags."""
 from . import text
 from .hf import HfTrainer
-from .parsers import Refused, load_yaml, yaml_value
+from .parsers import Refused, load_yaml, put, yaml_value
 
 KNOWN = '''base_model model_type tokenizer_type trust_remote_code load_in_8bit load_in_4bit strict datasets
 dataset_prepared_path val_set_size output_dir sequence_len sample_packing eval_sample_packing pad_to_sequence_len
@@ -16,6 +16,13 @@ dataloader_prefetch_factor dataset_processes chat_template plugins liger_rope li
 liger_fused_linear_cross_entropy cut_cross_entropy torch_compile auto_find_batch_size seed save_total_limit
 sequence_parallel_degree context_parallel_size tensor_parallel_size rl xformers_attention low_cpu_mem_usage tokens
 eval_table_size load_best_model_at_end embeddings_skip_upcast unfrozen_parameters lora_mlp_kernel lora_qkv_kernel'''.split()
+
+# plain booleans are click's --x / --no-x and take no value; sub-models have dotted options
+SWITCHES = '''load_in_8bit load_in_4bit strict trust_remote_code sample_packing eval_sample_packing pad_to_sequence_len
+lora_target_linear train_on_inputs group_by_length tf32 flash_attention sdp_attention xformers_attention low_cpu_mem_usage
+dataloader_pin_memory auto_find_batch_size liger_rope liger_rms_norm liger_glu_activation cut_cross_entropy
+liger_fused_linear_cross_entropy load_best_model_at_end embeddings_skip_upcast fsdp_config.offload_params
+fsdp_config.activation_checkpointing fsdp_config.cpu_ram_efficient_loading fsdp_config.reshard_after_forward'''.split()
 
 
 class Axolotl(HfTrainer):
@@ -35,16 +42,25 @@ class Axolotl(HfTrainer):
             name = key.replace('-', '_')
             if not argv[i].startswith('--'):
                 raise Refused(['Usage: axolotl train [OPTIONS] CONFIG', 'Error: Got unexpected extra argument (%s)' % argv[i]], 2)
-            if name.startswith('no_') and name[3:] in KNOWN:
-                name, value, eq = name[3:], 'false', '='
-            if name not in KNOWN:
+            off = name.startswith('no_') and name[3:] in SWITCHES
+            name = name[3:] if off else name
+            if name in SWITCHES:
+                if eq:
+                    raise Refused(['Usage: axolotl train [OPTIONS] CONFIG',
+                                   "Error: Option '--%s' does not take a value." % key], 2)
+                value = 'false' if off else 'true'
+            elif name not in KNOWN:
                 raise Refused(['Usage: axolotl train [OPTIONS] CONFIG', "Try 'axolotl train --help' for help.", '',
                                'Error: No such option: --%s' % key], 2)
-            if not eq:
-                if i + 1 < len(argv) and not argv[i + 1].startswith('--'):
-                    value, i = argv[i + 1], i + 1
-                else:
-                    value = 'true'
+            elif not eq:
+                if i + 1 >= len(argv):
+                    raise Refused(['Usage: axolotl train [OPTIONS] CONFIG',
+                                   "Error: Option '--%s' requires an argument." % key], 2)
+                value, i = argv[i + 1], i + 1
+            if '.' in name:
+                put(v, name, yaml_value(value))
+                i += 1
+                continue
             v[name] = yaml_value(value)
             i += 1
         self.settings = dict(v)

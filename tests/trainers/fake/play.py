@@ -40,7 +40,11 @@ def scenario():
 
 
 def squeeze(card, terms, others, phase, gpu):
-    """Allocates term by term; raises the death of the first piece that does not fit."""
+    """Allocates term by term; raises the death of the first one that does not fit.
+
+    When little is missing the last allocation of that term fails, short of exactly that. When much
+    is missing, or with "pieces" in the scenario, it is the first piece that does not fit, and the
+    message states less than what is missing, as it mostly does in life."""
     room = card.capacity - card.context - int(others)
     holes = card.fragmented(terms)
     used = 0
@@ -49,16 +53,22 @@ def squeeze(card, terms, others, phase, gpu):
         if used + term.size + waste <= room:
             used += term.size
             continue
-        whole = max(0, room - waste - used) // term.piece
-        allocated = used + whole * term.piece
-        free = max(room - waste - allocated, 18 * MIB)
-        if term.piece <= free:
-            free = max(1, term.piece // 3)
+        missing = used + term.size + waste - room
+        if card.hidden.get('pieces') or missing + 18 * MIB > min(term.size, 0.35 * card.capacity):
+            whole = max(0, room - waste - used) // term.piece
+            allocated, tried = used + whole * term.piece, term.piece
+            free = max(room - waste - allocated, 18 * MIB)
+            if tried <= free:
+                free = max(1, tried // 3)
+        else:
+            tried = max(term.piece, missing + 18 * MIB)
+            free = tried - missing
+            allocated = max(0, room - waste - free)
         if room < 0:
             others = max(0, card.capacity - card.context - allocated - free)
-        raise Death('gpu', phase, term.name, tried=term.piece, total=card.capacity, free=free,
-                    mine=card.capacity - int(others) - free, allocated=allocated, reserved=waste,
-                    other=int(others), gpu=gpu)
+        raise Death('gpu', phase, term.name, tried=int(tried), total=card.capacity, free=int(free),
+                    mine=card.capacity - int(others) - int(free), allocated=int(allocated),
+                    reserved=waste, other=int(others), gpu=gpu)
     return used
 
 
