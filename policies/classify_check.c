@@ -21,7 +21,7 @@ static bool matches(const struct oom_signatures *set, const struct signature *si
 
     for (size_t i = 0; i < json_array_size(find) && !found; i++)
         found = contains(line, json_string_value(json_array_get(find, i)), nocase);
-    return found && signature_confirms(set, sig, scratch, line, strlen(line));
+    return found && oom_signature_confirms(set, sig, scratch, line, strlen(line));
 }
 
 static bool taken_away(const struct oom_signatures *set, pcre2_match_data *scratch,
@@ -29,7 +29,7 @@ static bool taken_away(const struct oom_signatures *set, pcre2_match_data *scrat
 {
     struct line_view view = {.text = line, .length = strlen(line)};
 
-    line_speaker(&view);
+    oom_line_speaker(&view);
     if (view.shell)
         return true;
     for (size_t i = 0; i < set->count; i++)

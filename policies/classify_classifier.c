@@ -44,13 +44,13 @@ void oom_classifier_free(struct oom_classifier *classifier)
     if (!classifier)
         return;
     for (size_t i = 0; i < classifier->pending_count; i++)
-        sighting_free(classifier->pending[i]);
+        oom_sighting_free(classifier->pending[i]);
     for (size_t i = 0; i < classifier->discounted_count; i++)
-        sighting_free(classifier->discounted[i]);
+        oom_sighting_free(classifier->discounted[i]);
     for (size_t i = 0; i < classifier->failure_count; i++)
-        sighting_free(classifier->failures[i]);
+        oom_sighting_free(classifier->failures[i]);
     for (size_t i = 0; classifier->tallies && i < classifier->set->count; i++)
-        sighting_free(classifier->tallies[i].first);
+        oom_sighting_free(classifier->tallies[i].first);
     for (int i = 0; i < classifier->stream_count; i++) {
         free(classifier->streams[i].file);
         free(classifier->streams[i].carry);
@@ -79,7 +79,7 @@ int oom_classifier_open(struct oom_classifier *classifier, const char *file, int
     stream->file = file ? strdup(file) : NULL;
     if (file && !stream->file)
         return -1;
-    stream->file_rank = line_file_rank(file);
+    stream->file_rank = oom_line_file_rank(file);
     stream->line = first_line;
     return classifier->stream_count++;
 }

@@ -89,10 +89,10 @@ static int database_build(struct oom_signatures *set, struct oom_error *err)
     return rc;
 }
 
-int signatures_compile_literals(struct oom_signatures *set, struct oom_error *err)
+int oom_signatures_compile_literals(struct oom_signatures *set, struct oom_error *err)
 {
     if (literals_group(set))
         return oom_errorf(err, "signatures: out of memory");
-    frame_rules_index(set);
+    oom_frame_rules_index(set);
     return database_build(set, err);
 }

@@ -87,8 +87,8 @@ static void append_after(struct event *event, const char *bytes, size_t length)
     free(piece);
 }
 
-void events_feed_after(struct oom_classifier *classifier, struct stream *stream, const char *bytes,
-                       size_t length)
+void oom_events_feed_after(struct oom_classifier *classifier, struct stream *stream,
+                           const char *bytes, size_t length)
 {
     int index = (int)(stream - classifier->streams);
 
@@ -104,8 +104,8 @@ void events_feed_after(struct oom_classifier *classifier, struct stream *stream,
 
 /* --- events ----------------------------------------------------------------------------------- */
 
-struct event *sighting_new(struct block *block, const struct signature *sig,
-                           const struct line_view *view, int64_t line)
+struct event *oom_sighting_new(struct block *block, const struct signature *sig,
+                               const struct line_view *view, int64_t line)
 {
     struct event *event = calloc(1, sizeof(*event));
     size_t length = view->length < TEXT_MAX_BYTES ? view->length : TEXT_MAX_BYTES;
@@ -120,19 +120,19 @@ struct event *sighting_new(struct block *block, const struct signature *sig,
     event->rank = view->rank >= 0 ? view->rank : block->stream->file_rank;
     memcpy(event->node, view->node, sizeof(event->node));
     event->text = copy_text(view->text, length);
-    event->time = line_time(view->text, view->length);
+    event->time = oom_line_time(view->text, view->length);
     event->domain = sig->domain;
     event->direction = sig->direction;
     event->count = 1;
     oom_numbers_init(&event->numbers);
     if (!event->text) {
-        sighting_free(event);
+        oom_sighting_free(event);
         return NULL;
     }
     return event;
 }
 
-void sighting_free(struct event *event)
+void oom_sighting_free(struct event *event)
 {
     if (!event)
         return;
@@ -150,14 +150,14 @@ static void borrow_time(struct event *event)
     const char *at = event->before;
     while (*at) {
         const char *stop = strchrnul(at, '\n');
-        uint64_t time = line_time(at, (size_t)(stop - at));
+        uint64_t time = oom_line_time(at, (size_t)(stop - at));
         if (time)
             event->time = time;
         at = *stop ? stop + 1 : stop;
     }
 }
 
-void sighting_take_surroundings(struct block *block, struct event *event)
+void oom_sighting_take_surroundings(struct block *block, struct event *event)
 {
     const char *end = block->bytes + block->length;
     const char *cut =
@@ -192,10 +192,10 @@ static void absorb(struct event *first, struct event *again)
         first->direction = again->direction;
     first->hinted &= again->hinted;
     first->progress = 0;
-    sighting_free(again);
+    oom_sighting_free(again);
 }
 
-void events_add_pending(struct oom_classifier *classifier, struct event *event)
+void oom_events_add_pending(struct oom_classifier *classifier, struct event *event)
 {
     for (size_t i = 0; i < classifier->pending_count; i++) {
         struct event *first = classifier->pending[i];
@@ -212,7 +212,7 @@ void events_add_pending(struct oom_classifier *classifier, struct event *event)
         }
     }
     if (classifier->pending_count == PENDING_MAX) { /* the first ones are what decides */
-        sighting_free(event);
+        oom_sighting_free(event);
         classifier->discounted_more++;
         return;
     }
@@ -220,11 +220,11 @@ void events_add_pending(struct oom_classifier *classifier, struct event *event)
     classifier->streams[event->stream].waiting++;
 }
 
-void events_add_discounted(struct oom_classifier *classifier, struct event *event)
+void oom_events_add_discounted(struct oom_classifier *classifier, struct event *event)
 {
     if (classifier->discounted_count == DISCOUNTED_MAX) {
         /* Keep the first ones and the newest. */
-        sighting_free(classifier->discounted[DISCOUNTED_MAX - 1]);
+        oom_sighting_free(classifier->discounted[DISCOUNTED_MAX - 1]);
         classifier->discounted[DISCOUNTED_MAX - 1] = event;
         classifier->discounted_more++;
         return;
@@ -232,7 +232,7 @@ void events_add_discounted(struct oom_classifier *classifier, struct event *even
     classifier->discounted[classifier->discounted_count++] = event;
 }
 
-void events_discount(struct oom_classifier *classifier, size_t pending_index, const char *why)
+void oom_events_discount(struct oom_classifier *classifier, size_t pending_index, const char *why)
 {
     struct event *event = classifier->pending[pending_index];
     struct stream *stream = &classifier->streams[event->stream];
@@ -242,13 +242,13 @@ void events_discount(struct oom_classifier *classifier, size_t pending_index, co
             (classifier->pending_count - pending_index) * sizeof(struct event *));
     stream->waiting--;
     snprintf(event->why, sizeof(event->why), "%s", why);
-    events_add_discounted(classifier, event);
+    oom_events_add_discounted(classifier, event);
 }
 
-void events_add_failure(struct oom_classifier *classifier, struct event *event)
+void oom_events_add_failure(struct oom_classifier *classifier, struct event *event)
 {
     if (classifier->failure_count == FAILURES_MAX) {
-        sighting_free(classifier->failures[FAILURES_MAX - 1]);
+        oom_sighting_free(classifier->failures[FAILURES_MAX - 1]);
         classifier->failures[FAILURES_MAX - 1] = event;
         return;
     }
@@ -258,8 +258,8 @@ void events_add_failure(struct oom_classifier *classifier, struct event *event)
 /* --- what later lines prove --------------------------------------------------------------------
  */
 
-void events_progress(struct oom_classifier *classifier, struct stream *stream, bool weak,
-                     int64_t line)
+void oom_events_progress(struct oom_classifier *classifier, struct stream *stream, bool weak,
+                         int64_t line)
 {
     int index = (int)(stream - classifier->streams);
     char why[160];
@@ -272,11 +272,11 @@ void events_progress(struct oom_classifier *classifier, struct stream *stream, b
         if (event->progress < (event->hinted ? 1 : PROGRESS_PROVES))
             continue;
         snprintf(why, sizeof(why), "caught: the run went on (line %lld)", (long long)line);
-        events_discount(classifier, i, why);
+        oom_events_discount(classifier, i, why);
     }
 }
 
-void events_finished(struct oom_classifier *classifier, struct stream *stream, int64_t line)
+void oom_events_finished(struct oom_classifier *classifier, struct stream *stream, int64_t line)
 {
     int index = (int)(stream - classifier->streams);
     char why[160];
@@ -285,10 +285,10 @@ void events_finished(struct oom_classifier *classifier, struct stream *stream, i
     snprintf(why, sizeof(why), "the work finished after it (line %lld)", (long long)line);
     for (size_t i = classifier->pending_count; i-- > 0;)
         if (classifier->pending[i]->stream == index)
-            events_discount(classifier, i, why);
+            oom_events_discount(classifier, i, why);
 }
 
-void events_settle(struct oom_classifier *classifier, struct event *settling)
+void oom_events_settle(struct oom_classifier *classifier, struct event *settling)
 {
     for (size_t i = classifier->pending_count; i-- > 0;) {
         struct event *event = classifier->pending[i];
@@ -298,25 +298,26 @@ void events_settle(struct oom_classifier *classifier, struct event *settling)
             settling->phase = event->phase;
             settling->phase_strength = event->phase_strength;
         }
-        events_discount(classifier, i, "caught and tried again with less, until nothing was left");
+        oom_events_discount(classifier, i,
+                            "caught and tried again with less, until nothing was left");
     }
 }
 
 /* Ray prints the name of an exception far above its message. */
 #define NAME_LINES 200
 
-void events_void_names(struct oom_classifier *classifier, int stream, int64_t line)
+void oom_events_void_names(struct oom_classifier *classifier, int stream, int64_t line)
 {
     for (size_t i = classifier->pending_count; i-- > 0;) {
         const struct event *event = classifier->pending[i];
         if (event->stream == stream && event->sig->kind == SIG_WRAPPER &&
             line - event->line <= NAME_LINES)
-            events_discount(classifier, i, "the error that it names is none of memory");
+            oom_events_discount(classifier, i, "the error that it names is none of memory");
     }
 }
 
 /* A new attempt shows signs of life: what happened before its start is history. */
-void events_alive(struct oom_classifier *classifier, struct stream *stream)
+void oom_events_alive(struct oom_classifier *classifier, struct stream *stream)
 {
     int index = (int)(stream - classifier->streams);
     size_t kept = 0;
@@ -328,11 +329,11 @@ void events_alive(struct oom_classifier *classifier, struct stream *stream)
     for (size_t i = classifier->pending_count; i-- > 0;)
         if (classifier->pending[i]->stream == index &&
             classifier->pending[i]->line < stream->restart_line)
-            events_discount(classifier, i, "of an earlier attempt: the last one counts");
+            oom_events_discount(classifier, i, "of an earlier attempt: the last one counts");
     for (size_t i = 0; i < classifier->failure_count; i++) {
         struct event *event = classifier->failures[i];
         if (event->stream == index && event->line < stream->restart_line)
-            sighting_free(event);
+            oom_sighting_free(event);
         else
             classifier->failures[kept++] = event;
     }

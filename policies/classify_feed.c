@@ -60,7 +60,7 @@ static int64_t count_newlines(const char *bytes, size_t length)
     return total;
 }
 
-int64_t block_line_at(struct block *block, size_t offset)
+int64_t oom_block_line_at(struct block *block, size_t offset)
 {
     if (offset > block->counted) {
         block->line += count_newlines(block->bytes + block->counted, offset - block->counted);
@@ -99,7 +99,7 @@ static void piece_open(struct block *block, size_t hit_end)
 static void piece_close(struct block *block)
 {
     if (block->piece_start != SIZE_MAX)
-        piece_note(block);
+        oom_piece_note(block);
     block->piece_start = SIZE_MAX;
 }
 
@@ -175,12 +175,12 @@ static int scan_block(struct oom_classifier *classifier, struct stream *stream, 
     };
 
     if (stream->wants_after)
-        events_feed_after(classifier, stream, bytes, length);
+        oom_events_feed_after(classifier, stream, bytes, length);
     if (hs_scan(classifier->set->database, bytes, (unsigned int)length, 0, classifier->scratch,
                 on_hit, &block) != HS_SUCCESS)
         return -1;
     piece_close(&block);
-    stream->line = block_line_at(&block, length);
+    stream->line = oom_block_line_at(&block, length);
     return keep_tail(stream, bytes, length);
 }
 
@@ -220,7 +220,7 @@ static int carry_append(struct stream *stream, const char *bytes, size_t length)
     return 0;
 }
 
-int carry_flush(struct oom_classifier *classifier, struct stream *stream)
+int oom_carry_flush(struct oom_classifier *classifier, struct stream *stream)
 {
     size_t length = stream->carry_length;
 
@@ -255,7 +255,7 @@ static int feed(struct oom_classifier *classifier, struct stream *stream, const 
         length -= take;
         if (!cut)
             return 0;
-        if (carry_flush(classifier, stream))
+        if (oom_carry_flush(classifier, stream))
             return -1;
     }
     size_t whole = last_boundary(bytes, length);

@@ -17,7 +17,7 @@ static uint32_t name_bucket(const char *name, size_t length)
 }
 
 /* Rules are chained so that an earlier rule is tried first. */
-void frame_rules_index(struct oom_signatures *set)
+void oom_frame_rules_index(struct oom_signatures *set)
 {
     for (size_t i = set->rule_count; i-- > 0;) {
         struct frame_rule *rule = &set->rules[i];
@@ -40,8 +40,8 @@ static bool rule_holds(const struct frame_rule *rule, const char *function, size
     return !rule->file || (file && memmem(file, file_length, rule->file, strlen(rule->file)));
 }
 
-uint16_t frame_rule_find(const struct oom_signatures *set, const char *function, size_t length,
-                         const char *file, size_t file_length)
+uint16_t oom_frame_rule_find(const struct oom_signatures *set, const char *function, size_t length,
+                             const char *file, size_t file_length)
 {
     uint16_t chain = set->rule_buckets[name_bucket(function, length)];
     uint16_t found = 0;
@@ -63,13 +63,13 @@ uint16_t frame_rule_find(const struct oom_signatures *set, const char *function,
     return 0;
 }
 
-void traceback_reset(struct traceback *traceback)
+void oom_traceback_reset(struct traceback *traceback)
 {
     traceback->count = 0;
     traceback->depth = 0;
 }
 
-void traceback_push(struct traceback *traceback, uint16_t rule, int64_t line)
+void oom_traceback_push(struct traceback *traceback, uint16_t rule, int64_t line)
 {
     traceback->last_line = line;
     traceback->depth++;
@@ -97,12 +97,13 @@ static uint16_t find_cached(struct oom_classifier *classifier, const char *funct
     struct frame_memo *memo = &classifier->frame_memo[(key >> 20) % FRAME_MEMO];
     if (memo->key != key) {
         memo->key = key;
-        memo->rule = frame_rule_find(classifier->set, function, length, file, file_length);
+        memo->rule = oom_frame_rule_find(classifier->set, function, length, file, file_length);
     }
     return memo->rule;
 }
 
-int frame_parse(struct oom_classifier *classifier, const char *text, size_t length, uint16_t *rule)
+int oom_frame_parse(struct oom_classifier *classifier, const char *text, size_t length,
+                    uint16_t *rule)
 {
     const char *end = text + length;
     const char *file = memmem(text, length, "File \"", 6);
@@ -124,8 +125,8 @@ int frame_parse(struct oom_classifier *classifier, const char *text, size_t leng
     return 0;
 }
 
-struct phase_guess traceback_phase(const struct oom_signatures *set,
-                                   const struct traceback *traceback)
+struct phase_guess oom_traceback_phase(const struct oom_signatures *set,
+                                       const struct traceback *traceback)
 {
     const struct phase_guess none = {OOM_PHASE_UNKNOWN, STRENGTH_NONE, OOM_DIRECTION_NONE,
                                      OOM_DOMAIN_NONE};

@@ -340,7 +340,7 @@ static bool is_shell(const char *body, size_t length)
     return false;
 }
 
-void line_clean(const char *raw, size_t length, char *scratch, struct line_view *view)
+void oom_line_clean(const char *raw, size_t length, char *scratch, struct line_view *view)
 {
     while (length > 0 && (raw[length - 1] == '\r' || raw[length - 1] == '\n'))
         length--;
@@ -353,7 +353,7 @@ void line_clean(const char *raw, size_t length, char *scratch, struct line_view 
     }
 }
 
-void line_speaker(struct line_view *view)
+void oom_line_speaker(struct line_view *view)
 {
     view->voice = 0;
     view->rank = -1;
@@ -364,7 +364,7 @@ void line_speaker(struct line_view *view)
 
 /* --- file names and clocks ------------------------------------------------------------------- */
 
-int line_file_rank(const char *file)
+int oom_line_file_rank(const char *file)
 {
     static const char *const words[] = {"rank_", "rank-", "rank", "Rank"};
     const char *base = file ? strrchr(file, '/') : NULL;
@@ -395,7 +395,7 @@ int line_file_rank(const char *file)
     return -1;
 }
 
-uint64_t line_time(const char *text, size_t length)
+uint64_t oom_line_time(const char *text, size_t length)
 {
     size_t window = length < 160 ? length : 160;
 

@@ -7,8 +7,8 @@
 
 #include "policies/classify_private.h"
 
-bool regex_matches(const struct oom_signatures *set, const pcre2_code *code,
-                   pcre2_match_data *scratch, const char *text, size_t length)
+bool oom_regex_matches(const struct oom_signatures *set, const pcre2_code *code,
+                       pcre2_match_data *scratch, const char *text, size_t length)
 {
     int rc = pcre2_jit_match(code, (PCRE2_SPTR)text, length, 0, 0, scratch, set->match_context);
 
@@ -27,19 +27,19 @@ static bool holds_one(const json_t *pieces, const char *text, size_t length)
     return false;
 }
 
-bool signature_confirms(const struct oom_signatures *set, const struct signature *sig,
-                        pcre2_match_data *scratch, const char *text, size_t length)
+bool oom_signature_confirms(const struct oom_signatures *set, const struct signature *sig,
+                            pcre2_match_data *scratch, const char *text, size_t length)
 {
     /* Plain text is cheaper to look for than an expression is to fail. */
     if ((sig->with && !holds_one(sig->with, text, length)) ||
         (sig->without && holds_one(sig->without, text, length)))
         return false;
-    if (sig->match && !regex_matches(set, sig->match, scratch, text, length))
+    if (sig->match && !oom_regex_matches(set, sig->match, scratch, text, length))
         return false;
-    return !sig->unless || !regex_matches(set, sig->unless, scratch, text, length);
+    return !sig->unless || !oom_regex_matches(set, sig->unless, scratch, text, length);
 }
 
-void captures_init(struct captures *captures)
+void oom_captures_init(struct captures *captures)
 {
     memset(captures, 0, sizeof(*captures));
     oom_numbers_init(&captures->numbers);
@@ -75,13 +75,13 @@ static void take_size(const pcre2_code *code, pcre2_match_data *data, const char
     if (*out != OOM_UNSTATED)
         return;
     if (group_get(code, data, name, text, &at, &length)) {
-        *out = size_parse(at, length);
+        *out = oom_size_parse(at, length);
         return;
     }
     snprintf(name_gib, sizeof(name_gib), "%s_gib", name);
     if (group_get(code, data, name_gib, text, &at, &length) && length < 32) {
         int n = snprintf(number, sizeof(number), "%.*s GiB", (int)length, at);
-        *out = size_parse(number, (size_t)n);
+        *out = oom_size_parse(number, (size_t)n);
     }
 }
 
@@ -104,19 +104,19 @@ static void take_whole(const pcre2_code *code, pcre2_match_data *data, const cha
     size_t length;
 
     if (*out < 0 && group_get(code, data, name, text, &at, &length))
-        *out = size_parse(at, length);
+        *out = oom_size_parse(at, length);
 }
 
-void captures_take(const struct oom_signatures *set, const struct signature *sig,
-                   pcre2_match_data *scratch, const char *text, size_t length,
-                   struct captures *captures)
+void oom_captures_take(const struct oom_signatures *set, const struct signature *sig,
+                       pcre2_match_data *scratch, const char *text, size_t length,
+                       struct captures *captures)
 {
     struct oom_numbers *n = &captures->numbers;
 
     for (size_t i = 0; i < sig->number_count; i++) {
         const pcre2_code *code = sig->numbers[i];
         int64_t rank = captures->rank;
-        if (!regex_matches(set, code, scratch, text, length))
+        if (!oom_regex_matches(set, code, scratch, text, length))
             continue;
         take_size(code, scratch, "tried", text, &n->tried_bytes);
         take_size(code, scratch, "total", text, &n->total_bytes);

@@ -29,8 +29,8 @@ struct note {
 
 static bool confirms(struct note *n, const struct signature *sig)
 {
-    return signature_confirms(n->classifier->set, sig, n->classifier->match_data, n->view.text,
-                              n->view.length);
+    return oom_signature_confirms(n->classifier->set, sig, n->classifier->match_data, n->view.text,
+                                  n->view.length);
 }
 
 /* Who speaks, and where: only asked when a line means something. */
@@ -38,9 +38,10 @@ static void note_speaker(struct note *n)
 {
     if (n->voice)
         return;
-    line_speaker(&n->view);
-    n->line = block_line_at(n->block, n->block->piece_start);
-    n->voice = voice_get(n->classifier, (int)(n->stream - n->classifier->streams), n->view.voice);
+    oom_line_speaker(&n->view);
+    n->line = oom_block_line_at(n->block, n->block->piece_start);
+    n->voice =
+        oom_voice_get(n->classifier, (int)(n->stream - n->classifier->streams), n->view.voice);
 }
 
 static void tally(struct note *n, const struct signature *sig, bool keep_first)
@@ -54,7 +55,7 @@ static void tally(struct note *n, const struct signature *sig, bool keep_first)
     t->first_line = n->line;
     t->first_stream = (int)(n->stream - n->classifier->streams);
     if (keep_first)
-        t->first = sighting_new(n->block, sig, &n->view, n->line);
+        t->first = oom_sighting_new(n->block, sig, &n->view, n->line);
 }
 
 /* --- quoted text ------------------------------------------------------------------------------ */
@@ -104,8 +105,8 @@ static bool is_quoting(struct note *n)
 static bool note_quote(struct note *n, const struct signature *sig)
 {
     /* A fence stands alone behind the prefix. */
-    if (!signature_confirms(n->classifier->set, sig, n->classifier->match_data, n->view.body,
-                            n->view.body_length))
+    if (!oom_signature_confirms(n->classifier->set, sig, n->classifier->match_data, n->view.body,
+                                n->view.body_length))
         return false;
     tally(n, sig, false);
     is_quoting(n);
@@ -124,7 +125,7 @@ static void note_phase(struct note *n, const struct signature *sig)
     struct stream *s = n->stream;
 
     tally(n, sig, false);
-    events_alive(n->classifier, s);
+    oom_events_alive(n->classifier, s);
     if (sig->edge == EDGE_BEGIN) {
         s->phase = sig->phase;
         s->phase_sig = sig;
@@ -161,9 +162,9 @@ static uint16_t method_rule(const struct oom_signatures *set, const char *method
     for (const char *name = method; name && *name; name = strchr(name, '_')) {
         name += name != method;
         int n = snprintf(remote, sizeof(remote), "remote:%s", name);
-        uint16_t rule = frame_rule_find(set, remote, (size_t)n, NULL, 0);
+        uint16_t rule = oom_frame_rule_find(set, remote, (size_t)n, NULL, 0);
         if (!rule)
-            rule = frame_rule_find(set, name, strlen(name), NULL, 0);
+            rule = oom_frame_rule_find(set, name, strlen(name), NULL, 0);
         if (rule)
             return rule;
     }
@@ -179,14 +180,14 @@ static void note_context(struct note *n, const struct signature *sig)
     if (!confirms(n, sig))
         return;
     tally(n, sig, false);
-    captures_init(&captures);
-    captures_take(set, sig, n->classifier->match_data, n->view.text, n->view.length, &captures);
+    oom_captures_init(&captures);
+    oom_captures_take(set, sig, n->classifier->match_data, n->view.text, n->view.length, &captures);
     if (captures.method[0]) {
         uint16_t by_method = method_rule(set, captures.method);
         rule = by_method ? by_method : rule;
     }
-    traceback_push(&n->voice->traceback, rule, n->line);
-    traceback_push(&n->stream->recent, rule, n->line);
+    oom_traceback_push(&n->voice->traceback, rule, n->line);
+    oom_traceback_push(&n->stream->recent, rule, n->line);
 }
 
 static void find_phase(struct note *n, struct event *event)
@@ -199,7 +200,7 @@ static void find_phase(struct note *n, struct event *event)
     if (sig->phase != OOM_PHASE_UNKNOWN)
         guess.strength = sig->phase_strength;
     if (traceback) {
-        struct phase_guess frames = traceback_phase(n->classifier->set, traceback);
+        struct phase_guess frames = oom_traceback_phase(n->classifier->set, traceback);
         if (frames.strength > guess.strength)
             guess = frames;
         /* "CUDA error: out of memory" says the driver for page-locked memory of the host too. */
@@ -223,9 +224,9 @@ static void event_fill(struct note *n, struct event *event)
 {
     struct captures captures;
 
-    captures_init(&captures);
-    captures_take(n->classifier->set, event->sig, n->classifier->match_data, n->view.text,
-                  n->view.length, &captures);
+    oom_captures_init(&captures);
+    oom_captures_take(n->classifier->set, event->sig, n->classifier->match_data, n->view.text,
+                      n->view.length, &captures);
     event->numbers = captures.numbers;
     if (captures.rank >= 0 && event->rank < 0)
         event->rank = captures.rank;
@@ -236,12 +237,12 @@ static void event_fill(struct note *n, struct event *event)
 static void discount_now(struct note *n, struct event *event, const char *why)
 {
     snprintf(event->why, sizeof(event->why), "%s", why);
-    events_add_discounted(n->classifier, event);
+    oom_events_add_discounted(n->classifier, event);
 }
 
 static void note_oom(struct note *n, const struct signature *sig)
 {
-    struct event *event = sighting_new(n->block, sig, &n->view, n->line);
+    struct event *event = oom_sighting_new(n->block, sig, &n->view, n->line);
 
     if (!event) {
         n->classifier->broken = true;
@@ -254,17 +255,17 @@ static void note_oom(struct note *n, const struct signature *sig)
         return;
     }
     find_phase(n, event);
-    sighting_take_surroundings(n->block, event);
+    oom_sighting_take_surroundings(n->block, event);
     event->after_finish = n->stream->finished_line > 0;
-    events_alive(n->classifier, n->stream);
+    oom_events_alive(n->classifier, n->stream);
     if (sig->settles)
-        events_settle(n->classifier, event);
+        oom_events_settle(n->classifier, event);
     /* What comes next is another story, unless this was only the name of one. */
     if (sig->kind == SIG_OOM) {
-        traceback_reset(&n->voice->traceback);
-        traceback_reset(&n->stream->recent);
+        oom_traceback_reset(&n->voice->traceback);
+        oom_traceback_reset(&n->stream->recent);
     }
-    events_add_pending(n->classifier, event);
+    oom_events_add_pending(n->classifier, event);
 }
 
 static void note_detail(struct note *n, const struct signature *sig)
@@ -279,9 +280,9 @@ static void note_detail(struct note *n, const struct signature *sig)
         if (sig->of && strncmp(event->sig->id, sig->of, strlen(sig->of)) != 0)
             continue;
         struct captures captures;
-        captures_init(&captures);
+        oom_captures_init(&captures);
         captures.numbers = event->numbers;
-        captures_take(c->set, sig, c->match_data, n->view.text, n->view.length, &captures);
+        oom_captures_take(c->set, sig, c->match_data, n->view.text, n->view.length, &captures);
         event->numbers = captures.numbers;
         if (sig->domain != OOM_DOMAIN_NONE)
             event->domain = sig->domain;
@@ -318,16 +319,16 @@ static void note_failure(struct note *n, const struct signature *sig)
         return;
     if (is_quoting(n) || in_data_record(&n->view))
         return;
-    struct event *event = sighting_new(n->block, sig, &n->view, n->line);
+    struct event *event = oom_sighting_new(n->block, sig, &n->view, n->line);
     if (!event) {
         n->classifier->broken = true;
         return;
     }
     tally(n, sig, false);
-    sighting_take_surroundings(n->block, event);
+    oom_sighting_take_surroundings(n->block, event);
     event->after_finish = n->stream->finished_line > 0;
-    events_alive(n->classifier, n->stream);
-    events_add_failure(n->classifier, event);
+    oom_events_alive(n->classifier, n->stream);
+    oom_events_add_failure(n->classifier, event);
 }
 
 static void note_framework(struct note *n, const struct signature *sig)
@@ -346,10 +347,10 @@ static void note_frame(struct note *n)
 {
     uint16_t rule;
 
-    if (frame_parse(n->classifier, n->view.text, n->view.length, &rule))
+    if (oom_frame_parse(n->classifier, n->view.text, n->view.length, &rule))
         return;
-    traceback_push(&n->voice->traceback, rule, n->line);
-    traceback_push(&n->stream->recent, rule, n->line);
+    oom_traceback_push(&n->voice->traceback, rule, n->line);
+    oom_traceback_push(&n->stream->recent, rule, n->line);
 }
 
 /* --- the order of meanings -----------------------------------------------------------------------
@@ -359,9 +360,9 @@ static void note_structure(struct note *n, const struct signature *sig)
 {
     switch (sig->kind) {
     case SIG_TRACEBACK:
-        traceback_reset(&n->voice->traceback);
+        oom_traceback_reset(&n->voice->traceback);
         n->voice->traceback.last_line = n->line;
-        traceback_reset(&n->stream->recent);
+        oom_traceback_reset(&n->stream->recent);
         break;
     case SIG_FRAME:
         note_frame(n);
@@ -390,18 +391,18 @@ static void note_course(struct note *n, const struct signature *sig)
     case SIG_PROGRESS:
         tally(n, sig, false);
         if (!sig->weak) {
-            events_alive(n->classifier, s);
+            oom_events_alive(n->classifier, s);
             if (s->phase == OOM_PHASE_INIT)
                 s->phase = OOM_PHASE_UNKNOWN;
         }
         if (!n->progressed)
-            events_progress(n->classifier, s, sig->weak, n->line);
+            oom_events_progress(n->classifier, s, sig->weak, n->line);
         n->progressed = true;
         break;
     case SIG_FINISHED:
         tally(n, sig, true);
-        events_alive(n->classifier, s);
-        events_finished(n->classifier, s, n->line);
+        oom_events_alive(n->classifier, s);
+        oom_events_finished(n->classifier, s, n->line);
         break;
     case SIG_RESTART:
         tally(n, sig, true);
@@ -447,7 +448,8 @@ static bool note_look_alikes(struct note *n, bool matters)
         tally(n, sig, true);
         found = true;
         if (sig->settles)
-            events_void_names(n->classifier, (int)(n->stream - n->classifier->streams), n->line);
+            oom_events_void_names(n->classifier, (int)(n->stream - n->classifier->streams),
+                                  n->line);
     }
     return found;
 }
@@ -502,7 +504,7 @@ static void note_memory(struct note *n)
         return;
     note_speaker(n);
     if (best && n->view.shell) {
-        struct event *event = sighting_new(n->block, best, &n->view, n->line);
+        struct event *event = oom_sighting_new(n->block, best, &n->view, n->line);
         if (event)
             discount_now(n, event, "a command or a comment, not output");
         return;
@@ -527,7 +529,7 @@ static bool note_quotes(struct note *n)
     return false;
 }
 
-void piece_note(struct block *block)
+void oom_piece_note(struct block *block)
 {
     struct note n;
     const struct oom_signatures *set = block->classifier->set;
@@ -538,8 +540,8 @@ void piece_note(struct block *block)
     n.stream = block->stream;
     n.voice = NULL;
     n.progressed = false;
-    line_clean(block->bytes + block->piece_start, block->piece_end - block->piece_start,
-               n.classifier->line_buffer, &n.view);
+    oom_line_clean(block->bytes + block->piece_start, block->piece_end - block->piece_start,
+                   n.classifier->line_buffer, &n.view);
     if (kinds & (KIND(SIG_QUOTE) | STRUCTURE_KINDS | COURSE_KINDS))
         note_speaker(&n);
     if ((kinds & KIND(SIG_QUOTE)) && note_quotes(&n))

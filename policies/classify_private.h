@@ -132,22 +132,22 @@ struct oom_signatures {
 #define SIGNATURES_MAX  4000
 #define FRAME_RULES_MAX 8000
 
-const char *sig_kind_name(enum sig_kind kind);
-int sig_kind_parse(const char *name, enum sig_kind *out);
-int strength_parse(const char *name, int *out);
+const char *oom_sig_kind_name(enum sig_kind kind);
+int oom_sig_kind_parse(const char *name, enum sig_kind *out);
+int oom_strength_parse(const char *name, int *out);
 
 /* classify_schema.c: adds signatures and frame rules of one document. */
-int schema_add(struct oom_signatures *set, json_t *document, const char *name,
-               struct oom_error *err);
+int oom_schema_add(struct oom_signatures *set, json_t *document, const char *name,
+                   struct oom_error *err);
 
 /* classify_compile.c */
-int signatures_compile_literals(struct oom_signatures *set, struct oom_error *err);
+int oom_signatures_compile_literals(struct oom_signatures *set, struct oom_error *err);
 
 /* Does this signature hold for a cleaned line? `expressions` only, without its literals. */
-bool signature_confirms(const struct oom_signatures *set, const struct signature *sig,
-                        pcre2_match_data *scratch, const char *text, size_t length);
-bool regex_matches(const struct oom_signatures *set, const pcre2_code *code,
-                   pcre2_match_data *scratch, const char *text, size_t length);
+bool oom_signature_confirms(const struct oom_signatures *set, const struct signature *sig,
+                            pcre2_match_data *scratch, const char *text, size_t length);
+bool oom_regex_matches(const struct oom_signatures *set, const pcre2_code *code,
+                       pcre2_match_data *scratch, const char *text, size_t length);
 
 /* --- lines ---------------------------------------------------------------------------------- */
 
@@ -169,21 +169,21 @@ struct line_view {
 };
 
 /* Cleans [raw, raw+length) into view, using `scratch` (LINE_MAX_BYTES) when it must copy. */
-void line_clean(const char *raw, size_t length, char *scratch, struct line_view *view);
+void oom_line_clean(const char *raw, size_t length, char *scratch, struct line_view *view);
 /* Reads the prefixes of a cleaned line. */
-void line_speaker(struct line_view *view);
+void oom_line_speaker(struct line_view *view);
 
 /* The rank that a file name states ("rank_3.log", ".../attempt_0/3/stderr.log"), or -1. */
-int line_file_rank(const char *file);
+int oom_line_file_rank(const char *file);
 
 /* Wall clock of a line as a number that orders lines of one run, 0 when it states none. */
-uint64_t line_time(const char *text, size_t length);
+uint64_t oom_line_time(const char *text, size_t length);
 
 /* --- numbers -------------------------------------------------------------------------------- */
 
 /* "1.43 GiB", "954.00 MiB", "92198188384 bytes", "165.586182MB", "16G", "4096": binary units.
  * OOM_UNSTATED when it is no size or does not fit. */
-int64_t size_parse(const char *text, size_t length);
+int64_t oom_size_parse(const char *text, size_t length);
 
 /* Fills what the signature's expressions capture and is not stated yet. `method` (64 bytes, may
  * be NULL) gets the group of that name, rank and node likewise. */
@@ -195,10 +195,10 @@ struct captures {
     int rank;
     int64_t count;
 };
-void captures_init(struct captures *captures);
-void captures_take(const struct oom_signatures *set, const struct signature *sig,
-                   pcre2_match_data *scratch, const char *text, size_t length,
-                   struct captures *captures);
+void oom_captures_init(struct captures *captures);
+void oom_captures_take(const struct oom_signatures *set, const struct signature *sig,
+                       pcre2_match_data *scratch, const char *text, size_t length,
+                       struct captures *captures);
 
 /* --- frames --------------------------------------------------------------------------------- */
 
@@ -219,16 +219,17 @@ struct phase_guess {
     enum oom_domain domain;
 };
 
-void traceback_reset(struct traceback *traceback);
-void traceback_push(struct traceback *traceback, uint16_t rule, int64_t line);
-void frame_rules_index(struct oom_signatures *set);
+void oom_traceback_reset(struct traceback *traceback);
+void oom_traceback_push(struct traceback *traceback, uint16_t rule, int64_t line);
+void oom_frame_rules_index(struct oom_signatures *set);
 /* The rule for a function in a file; 0 for none. file may be NULL (a remote method's name). */
-uint16_t frame_rule_find(const struct oom_signatures *set, const char *function, size_t length,
-                         const char *file, size_t file_length);
+uint16_t oom_frame_rule_find(const struct oom_signatures *set, const char *function, size_t length,
+                             const char *file, size_t file_length);
 /* Reads `File "...", line N, in f` of a line: its rule, 0 for none. -1: no frame. */
-int frame_parse(struct oom_classifier *classifier, const char *text, size_t length, uint16_t *rule);
-struct phase_guess traceback_phase(const struct oom_signatures *set,
-                                   const struct traceback *traceback);
+int oom_frame_parse(struct oom_classifier *classifier, const char *text, size_t length,
+                    uint16_t *rule);
+struct phase_guess oom_traceback_phase(const struct oom_signatures *set,
+                                       const struct traceback *traceback);
 
 /* --- state ---------------------------------------------------------------------------------- */
 
@@ -346,35 +347,35 @@ struct block {
     uint32_t hit_kinds; /* 1 << kind of each */
 };
 
-int64_t block_line_at(struct block *block, size_t offset);
+int64_t oom_block_line_at(struct block *block, size_t offset);
 
 /* classify_note.c: one piece of a line with the literals that were found in it. */
-void piece_note(struct block *block);
+void oom_piece_note(struct block *block);
 
 /* classify_events.c */
-struct event *sighting_new(struct block *block, const struct signature *sig,
-                           const struct line_view *view, int64_t line);
-void sighting_free(struct event *event);
+struct event *oom_sighting_new(struct block *block, const struct signature *sig,
+                               const struct line_view *view, int64_t line);
+void oom_sighting_free(struct event *event);
 /* Keeps the lines around it and, when the line states no time, that of the lines before. */
-void sighting_take_surroundings(struct block *block, struct event *event);
-void events_add_pending(struct oom_classifier *classifier, struct event *event);
-void events_discount(struct oom_classifier *classifier, size_t pending_index, const char *why);
-void events_add_discounted(struct oom_classifier *classifier, struct event *event);
-void events_add_failure(struct oom_classifier *classifier, struct event *event);
-void events_progress(struct oom_classifier *classifier, struct stream *stream, bool weak,
-                     int64_t line);
-void events_finished(struct oom_classifier *classifier, struct stream *stream, int64_t line);
+void oom_sighting_take_surroundings(struct block *block, struct event *event);
+void oom_events_add_pending(struct oom_classifier *classifier, struct event *event);
+void oom_events_discount(struct oom_classifier *classifier, size_t pending_index, const char *why);
+void oom_events_add_discounted(struct oom_classifier *classifier, struct event *event);
+void oom_events_add_failure(struct oom_classifier *classifier, struct event *event);
+void oom_events_progress(struct oom_classifier *classifier, struct stream *stream, bool weak,
+                         int64_t line);
+void oom_events_finished(struct oom_classifier *classifier, struct stream *stream, int64_t line);
 /* `settling` tells what the caught events before it began; names of it go away. */
-void events_settle(struct oom_classifier *classifier, struct event *settling);
-void events_void_names(struct oom_classifier *classifier, int stream, int64_t line);
-void events_alive(struct oom_classifier *classifier, struct stream *stream);
-void events_feed_after(struct oom_classifier *classifier, struct stream *stream, const char *bytes,
-                       size_t length);
+void oom_events_settle(struct oom_classifier *classifier, struct event *settling);
+void oom_events_void_names(struct oom_classifier *classifier, int stream, int64_t line);
+void oom_events_alive(struct oom_classifier *classifier, struct stream *stream);
+void oom_events_feed_after(struct oom_classifier *classifier, struct stream *stream,
+                           const char *bytes, size_t length);
 
 /* classify_feed.c: scans an incomplete last line as it is. */
-int carry_flush(struct oom_classifier *classifier, struct stream *stream);
+int oom_carry_flush(struct oom_classifier *classifier, struct stream *stream);
 
 /* classify_voice.c */
-struct voice *voice_get(struct oom_classifier *classifier, int stream, uint64_t id);
+struct voice *oom_voice_get(struct oom_classifier *classifier, int stream, uint64_t id);
 
 #endif

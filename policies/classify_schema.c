@@ -257,7 +257,7 @@ static int take_words(const struct reading *r, json_t *object, struct signature 
     word = NULL;
     if (take_string(r, object, "strength", &word))
         return -1;
-    if (word && strength_parse(word, &sig->phase_strength))
+    if (word && oom_strength_parse(word, &sig->phase_strength))
         return refuse(r, "strength",
                       "must be marker, work, step, scope, outer, override or "
                       "message");
@@ -363,7 +363,7 @@ static int take_signature(struct reading *r, json_t *object, const char *family)
             return refuse(r, "id", "is used twice");
     if (check_keys(r, object, signature_keys) || take_string(r, object, "kind", &kind))
         return -1;
-    if (!kind || sig_kind_parse(kind, &sig->kind))
+    if (!kind || oom_sig_kind_parse(kind, &sig->kind))
         return refuse(r, "kind",
                       "must be oom, wrapper, suspect, look_alike, recovered, detail, "
                       "secondary, failure, progress, finished, restart, phase, "
@@ -435,7 +435,7 @@ static int frame_add(struct reading *r, json_t *object, const char *function)
     word = NULL;
     if (take_string(r, object, "strength", &word))
         return -1;
-    if (word && strength_parse(word, &rule.strength))
+    if (word && oom_strength_parse(word, &rule.strength))
         return refuse(r, "strength", "must be work, step, scope, outer or override");
     word = NULL;
     if (take_string(r, object, "direction", &word))
@@ -474,8 +474,8 @@ static int take_frame(struct reading *r, json_t *object)
 
 static const char *const document_keys[] = {"family", "about", "signatures", "frames", NULL};
 
-int schema_add(struct oom_signatures *set, json_t *document, const char *name,
-               struct oom_error *err)
+int oom_schema_add(struct oom_signatures *set, json_t *document, const char *name,
+                   struct oom_error *err)
 {
     struct reading r = {set, name, "document", err};
     json_t *signatures = json_object_get(document, "signatures");

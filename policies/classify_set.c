@@ -75,7 +75,7 @@ int oom_signatures_add(struct oom_signatures *set, const json_t *document, const
         json_decref(copy);
         return oom_errorf(err, "%s: out of memory, or a name that is not UTF-8", name);
     }
-    int rc = schema_add(set, copy, name, err);
+    int rc = oom_schema_add(set, copy, name, err);
     if (rc) {
         shrink(set, count, rules, literals);
         json_array_remove(set->documents, json_array_size(set->documents) - 1);
@@ -90,7 +90,7 @@ int oom_signatures_compile(struct oom_signatures *set, struct oom_error *err)
         return 0;
     if (set->count == 0)
         return oom_errorf(err, "no signatures: nothing could be recognised");
-    if (signatures_compile_literals(set, err))
+    if (oom_signatures_compile_literals(set, err))
         return -1;
     set->compiled = true;
     return 0;

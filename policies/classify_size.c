@@ -24,7 +24,7 @@ static double unit_scale(const char *unit, size_t length)
     return scale;
 }
 
-int64_t size_parse(const char *text, size_t length)
+int64_t oom_size_parse(const char *text, size_t length)
 {
     char number[40];
     size_t n = 0;

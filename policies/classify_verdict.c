@@ -326,7 +326,7 @@ int oom_classifier_verdict(struct oom_classifier *classifier, const struct oom_e
     oom_incident_init(out);
     for (int i = 0; i < classifier->stream_count && !classifier->broken; i++)
         if (classifier->streams[i].carry_length > 0)
-            classifier->broken = carry_flush(classifier, &classifier->streams[i]) != 0;
+            classifier->broken = oom_carry_flush(classifier, &classifier->streams[i]) != 0;
     if (classifier->broken)
         return oom_errorf(err, "diagnosis: out of memory while reading the log");
     if (classifier->framework)

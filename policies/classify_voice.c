@@ -6,7 +6,7 @@
 
 #include "policies/classify_private.h"
 
-struct voice *voice_get(struct oom_classifier *classifier, int stream, uint64_t id)
+struct voice *oom_voice_get(struct oom_classifier *classifier, int stream, uint64_t id)
 {
     uint64_t key = (id ^ ((uint64_t)(stream + 1) * UINT64_C(0x9e3779b97f4a7c15))) | 1;
     size_t home = (size_t)((key >> 17) % VOICES_MAX);

@@ -97,7 +97,7 @@ static json_t *explain_event(const struct oom_classifier *c, const struct event 
     int rc = json ? 0 : -1;
 
     rc |= json_object_set_new(json, "signature", json_string(e->sig->id));
-    rc |= json_object_set_new(json, "kind", json_string(sig_kind_name(e->sig->kind)));
+    rc |= json_object_set_new(json, "kind", json_string(oom_sig_kind_name(e->sig->kind)));
     rc |= json_object_set_new(json, "file", name ? name : json_null());
     rc |= json_object_set_new(json, "line", json_integer(e->line));
     rc |= json_object_set_new(json, "text", clean_string(e->text));
@@ -118,8 +118,8 @@ static json_t *explain_tally(const struct oom_classifier *c, size_t i)
     json_t *name = file ? json_string(file) : NULL;
 
     return json_pack("{s:s, s:s, s:I, s:o, s:I, s:I}", "signature", c->set->items[i].id, "kind",
-                     sig_kind_name(c->set->items[i].kind), "count", (json_int_t)t->count, "file",
-                     name ? name : json_null(), "first_line", (json_int_t)t->first_line,
+                     oom_sig_kind_name(c->set->items[i].kind), "count", (json_int_t)t->count,
+                     "file", name ? name : json_null(), "first_line", (json_int_t)t->first_line,
                      "last_line", (json_int_t)t->last_line);
 }
 

@@ -25,12 +25,12 @@ static const char *const kinds[] = {
     [SIG_FRAME] = "frame",
 };
 
-const char *sig_kind_name(enum sig_kind kind)
+const char *oom_sig_kind_name(enum sig_kind kind)
 {
     return kinds[kind];
 }
 
-int sig_kind_parse(const char *name, enum sig_kind *out)
+int oom_sig_kind_parse(const char *name, enum sig_kind *out)
 {
     for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
         if (strcmp(kinds[i], name) == 0) {
@@ -40,7 +40,7 @@ int sig_kind_parse(const char *name, enum sig_kind *out)
     return -1;
 }
 
-int strength_parse(const char *name, int *out)
+int oom_strength_parse(const char *name, int *out)
 {
     static const struct {
         const char *name;
