@@ -4,12 +4,13 @@
 #include "agent/lib/jsonget.h"
 
 int lineage_find(struct db *db, const char *scheduler, const char *cluster, const char *job,
-                 int64_t *out, struct oom_error *err)
+                 int64_t uid, int64_t *out, struct oom_error *err)
 {
-    return db_get_int(
-        db, err, 0, out,
-        "SELECT max(lineage) FROM job WHERE scheduler = ? AND cluster = ? AND job = ?", "sss",
-        scheduler, cluster, job);
+    return db_get_int(db, err, 0, out,
+                      "SELECT max(j.lineage) FROM job j JOIN lineage l ON l.id = j.lineage "
+                      "WHERE j.scheduler = ?1 AND j.cluster = ?2 AND j.job = ?3 "
+                      "AND (?4 = -1 OR l.uid = ?4)",
+                      "sssi", scheduler, cluster, job, uid);
 }
 
 int64_t lineage_create(struct db *db, const json_t *fields, struct oom_error *err)

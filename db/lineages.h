@@ -7,9 +7,10 @@
 
 #include "db/db.h"
 
-/* The newest lineage that knew this job; *out is 0 when there is none. */
+/* The newest lineage of this user (uid -1: of anybody) that knew this job; *out is 0 when there is
+ * none. Ids are looked up within a user's own lineages: nobody can take a job id of another. */
 int lineage_find(struct db *db, const char *scheduler, const char *cluster, const char *job,
-                 int64_t *out, struct oom_error *err);
+                 int64_t uid, int64_t *out, struct oom_error *err);
 
 /* Inserts; `fields` has scheduler, cluster, uid, user, name, policies, options, shape. Returns the
  * id or -1. */

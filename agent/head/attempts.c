@@ -47,6 +47,12 @@ static json_t *last_of(const json_t *attempts)
     return count ? json_array_get(attempts, count - 1) : NULL;
 }
 
+/* Root (the node's agent, a watcher) may begin for an owner; everybody else for himself. */
+static int64_t owner_of(const struct service_request *request)
+{
+    return request->uid == 0 ? json_get_int(request->body, "uid", 0) : (int64_t)request->uid;
+}
+
 static json_t *new_fields(struct service *service, const struct service_request *request,
                           struct oom_error *err)
 {
@@ -117,13 +123,43 @@ static int insert_restart(struct service *service, int64_t id, const json_t *las
                           json_object_get(last, "total_edits"), err);
 }
 
-/* A job id may come back: after a cluster was set up anew, or as a number of a by-hand run. */
-static bool same_submission(const json_t *lineage, const json_t *body)
+/* A job id may come back: after a cluster was set up anew, after a controller has lost its state.
+ * A restart of the same job has a higher restart count; another supervisor with the same count
+ * runs another job. */
+static bool same_submission(const json_t *lineage, const json_t *attempts, const json_t *body)
 {
     const char *state = json_get_string(lineage, "state", "");
-    bool over = strcmp(state, "running") != 0 && strcmp(state, "waiting") != 0;
+    const char *token = json_get_string(body, "token", "");
+    int64_t restart = json_get_int(body, "restart", 0);
 
-    return !over || json_get_int(body, "restart", 0) > 0;
+    for (size_t i = json_array_size(attempts); i-- > 0;) {
+        const json_t *attempt = json_array_get(attempts, i);
+        if (strcmp(json_get_string(attempt, "state", ""), "intended") == 0 ||
+            strcmp(json_get_string(attempt, "job", ""), json_get_string(body, "job", "")) != 0)
+            continue;
+        if (strcmp(json_get_string(attempt, "token", ""), token) != 0)
+            return restart > json_get_int(attempt, "restart", 0);
+        break;
+    }
+    bool over = strcmp(state, "running") != 0 && strcmp(state, "waiting") != 0;
+    return !over || restart > 0;
+}
+
+/* The lineage whose job id was given to another job has no end that anybody could report. */
+static int abandon(struct service *service, const json_t *lineage, struct oom_error *err)
+{
+    int64_t id = json_get_int(lineage, "id", 0);
+    const char *state = json_get_string(lineage, "state", "");
+
+    if (strcmp(state, "running") != 0 && strcmp(state, "waiting") != 0)
+        return 0;
+    if (db_run(service->db, err,
+               "UPDATE attempt SET state = 'ended', outcome = 'lost', ended_ms = ? "
+               "WHERE lineage = ? AND state <> 'ended'",
+               "ii", db_now_ms(), id) < 0)
+        return -1;
+    return lineage_set_state(service->db, id, "failed",
+                             "the scheduler lost this job and gave its id to another one", "", err);
 }
 
 /* A scheduler whose ids never come back says "once": whatever became of the job meanwhile, its
@@ -169,16 +205,23 @@ static int begin(struct service *service, const struct service_request *request,
     if (!*job)
         return service_refuse(400, err, "member \"job\" is missing");
     if (!id && lineage_find(service->db, json_get_string(body, "scheduler", "none"), cluster, job,
-                            &id, err) < 0)
+                            owner_of(request), &id, err) < 0)
         return -1;
     if (id) {
         status = own_lineage(service, request, id, &lineage, err);
         if (status)
             return status;
-        if (!once && !same_submission(lineage, body)) {
+        attempts = lineage_attempts(service->db, id, err);
+        if (!attempts)
+            goto fail;
+        if (!once && !same_submission(lineage, attempts, body)) {
+            if (abandon(service, lineage, err) < 0)
+                goto fail;
             json_decref(lineage);
             lineage = NULL;
         }
+        json_decref(attempts);
+        attempts = NULL;
     }
     if (!lineage) {
         id = create(service, request, job, err);
@@ -208,6 +251,9 @@ static int begin(struct service *service, const struct service_request *request,
         goto out;
     *reply = begun(lineage, attempts, number);
     status = 200;
+    goto out;
+fail:
+    status = -1;
 out:
     json_decref(lineage);
     json_decref(attempts);

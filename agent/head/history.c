@@ -53,7 +53,8 @@ int history_list(struct service *service, const struct service_request *request,
 }
 
 /* args[0]: a job id, "L7" for a lineage, "7.2" for an attempt. */
-static int find(struct service *service, const char *what, int64_t *id, struct oom_error *err)
+static int find(struct service *service, const struct service_request *request, const char *what,
+                int64_t *id, struct oom_error *err)
 {
     char *rest = NULL;
 
@@ -64,8 +65,11 @@ static int find(struct service *service, const char *what, int64_t *id, struct o
     *id = strtoll(what, &rest, 10);
     if (rest && *rest == '.')
         return 0;
-    return db_get_int(service->db, err, 0, id, "SELECT max(lineage) FROM job WHERE job = ?", "s",
-                      what);
+    /* One's own first: others may have jobs of the same number on other clusters. */
+    return db_get_int(service->db, err, 0, id,
+                      "SELECT j.lineage FROM job j JOIN lineage l ON l.id = j.lineage "
+                      "WHERE j.job = ?1 ORDER BY l.uid = ?2 DESC, j.lineage DESC LIMIT 1",
+                      "si", what, (int64_t)request->uid);
 }
 
 static int add_evidence(struct service *service, json_t *attempts, struct oom_error *err)
@@ -101,7 +105,7 @@ int history_show(struct service *service, const struct service_request *request,
 {
     int64_t id = 0;
 
-    if (find(service, args[0], &id, err) < 0)
+    if (find(service, request, args[0], &id, err) < 0)
         return -1;
     json_t *lineage = id > 0 ? lineage_get(service->db, id, err) : NULL;
     if (!lineage)

@@ -199,6 +199,25 @@ static void a_job_id_comes_back(void **state)
     json_decref(reply);
 }
 
+static void a_lost_job_is_not_taken_for_its_successor(void **state)
+{
+    struct fixture *f = *state;
+    json_t *reply = begin(f, "108", "t1", 0);
+    json_int_t lineage = json_get_int(reply, "lineage", 0);
+
+    json_decref(reply);
+    /* The controller lost its state and gave the number to another job: no restart is counted. */
+    reply = begin(f, "108", "t2", 0);
+    assert_int_not_equal(json_get_int(reply, "lineage", 0), lineage);
+    assert_int_equal(json_get_int(reply, "attempt", 0), 1);
+    json_decref(reply);
+    char path[64];
+    snprintf(path, sizeof(path), "/v1/history/L%lld", (long long)lineage);
+    reply = call(f, "GET", path, NULL, 200);
+    assert_string_equal(json_get_string(json_object_get(reply, "lineage"), "state", ""), "failed");
+    json_decref(reply);
+}
+
 static void not_memory_is_not_retried(void **state)
 {
     struct fixture *f = *state;
@@ -253,7 +272,13 @@ static void rights(void **state)
     json_decref(call_as(f, BO, "POST", "/v1/attempts/note",
                         json_pack("{s:I, s:i, s:s}", "lineage", lineage, "attempt", 1, "diff", "x"),
                         403));
-    json_decref(call_as(f, BO, "POST", "/v1/attempts/begin", begin_body("107", "t2", 0), 403));
+    /* The same number is another job when somebody else says it, and takes nothing away. */
+    reply = call_as(f, BO, "POST", "/v1/attempts/begin", begin_body("107", "t2", 0), 200);
+    assert_int_not_equal(json_get_int(reply, "lineage", 0), lineage);
+    json_decref(reply);
+    reply = begin(f, "107", "t1", 0);
+    assert_int_equal(json_get_int(reply, "lineage", 0), lineage);
+    json_decref(reply);
     json_decref(
         call_as(f, BO, "POST", "/v1/reports", json_pack("{s:s}", "event", "task_exit"), 403));
     json_decref(call_as(f, 0, "GET", "/v1/history/107", NULL, 200));
@@ -314,6 +339,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_refused_rung_is_not_offered_again, setup, teardown),
         cmocka_unit_test_setup_teardown(restarts_of_the_scheduler_keep_the_edits, setup, teardown),
         cmocka_unit_test_setup_teardown(a_job_id_comes_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_lost_job_is_not_taken_for_its_successor, setup, teardown),
         cmocka_unit_test_setup_teardown(not_memory_is_not_retried, setup, teardown),
         cmocka_unit_test_setup_teardown(a_change_that_did_not_arrive_ends_it, setup, teardown),
         cmocka_unit_test_setup_teardown(rights, setup, teardown),
