@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One Ray cluster, head and worker, and one agent that watches it, for all tests here."""
+import pytest
+
+from ray_harness import BUILD, Ray, Service, ray_bin
+
+
+@pytest.fixture(scope="session")
+def ray_programs():
+    if not (BUILD / "sbin/oomagent").exists():
+        pytest.fail(f"nothing is built in {BUILD}: run make")
+    return ray_bin()
+
+
+@pytest.fixture(scope="session")
+def ray(ray_programs):
+    one = Ray(ray_programs)
+    try:
+        yield one.start()
+    finally:
+        one.remove()
+
+
+@pytest.fixture(scope="session")
+def service(ray):
+    one = Service(ray).start()
+    try:
+        yield one
+    finally:
+        one.stop()

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs on a real Ray cluster that run out of memory, are changed and submitted again."""
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+import ray_jobs
+from ray_harness import BUILD, Ray, Service, memory_bytes, wait_for
+from ray_jobs import FLAGS, HOST_FLAGS, MODULE, flag, outcomes, rungs
+
+AUTO = {"oom_retry": "auto"}
+
+
+@pytest.fixture
+def work(tmp_path):
+    return ray_jobs.stage(tmp_path / "work")
+
+
+@pytest.fixture(scope="module")
+def climbing(ray, service, tmp_path_factory):
+    """Two jobs side by side, for which several tests wait: flags in the entrypoint, flags in a
+    script of the working directory."""
+    work = ray_jobs.stage(tmp_path_factory.mktemp("climbing") / "work")
+    ray.submit("grpo", work, *MODULE, *FLAGS, metadata={**AUTO, "owner": "alice"},
+               env_vars=ray_jobs.environment(),
+               options=["--entrypoint-num-cpus=0.5", "--entrypoint-memory=10000000",
+                        '--entrypoint-resources={"worker": 0.1}'])
+    ray.submit("script", work, "bash", "run.sh", metadata=AUTO, env_vars=ray_jobs.environment())
+
+
+def test_gpu_oom_climbs_the_ladder(ray, service, climbing):
+    story = service.wait("grpo", "completed", "stopped", "failed")
+    count = len(story["attempts"])
+    assert count >= 3 and outcomes(story) == ["oom"] * (count - 1) + ["completed"]
+    assert len(set(rungs(story))) >= 2
+    first = story["attempts"][0]["incident"]
+    assert (first["domain"], first["framework"]) == ("gpu", "relax")
+    assert first["phase"] in ("forward", "backward")
+    assert {attempt["mode"] for attempt in story["attempts"][1:]} == {"resubmit"}
+
+    ids = ["grpo"] + [f"grpo-oom{n}" for n in range(2, count + 1)]
+    assert [attempt["job"] for attempt in story["attempts"]] == ids
+    lines = [line for line in service.lineages() if "grpo" in line["jobs"]]
+    assert len(lines) == 1 and lines[0]["jobs"] == ids
+    assert "grpo-oom2" in service.oomctl("history", "grpo")
+
+    jobs = ray.jobs()
+    assert set(ids) == {name for name in jobs if name.startswith("grpo")}
+    assert "RayTaskError(OutOfMemoryError)" in ray.logs("grpo")
+    last = jobs[ids[-1]]
+    assert last["status"] == "SUCCEEDED"
+    assert int(flag(last, "--max-tokens-per-gpu")) < 12288
+    assert last["metadata"] == {**AUTO, "owner": "alice", "oom_attempt": str(count),
+                                "oom_former": ids[-2],
+                                "oom_lineage": str(story["lineage"]["id"])}
+    assert last["runtime_env"]["working_dir"] == jobs["grpo"]["runtime_env"]["working_dir"]
+    assert ray_jobs.environment().items() <= last["runtime_env"]["env_vars"].items()
+    assert resources(ray, ids[-1]) == resources(ray, "grpo") == {
+        "CPU": 0.5, "memory": 1e7, "worker": 0.1}
+
+
+def resources(ray, submission):
+    actors = ray.get("/api/v0/actors?detail=true&filter_keys=name&filter_predicates=%3D"
+                     f"&filter_values=_ray_internal_job_actor_{submission}")
+    return actors["data"]["result"]["result"][0]["required_resources"]
+
+
+def test_script_of_the_working_directory(ray, service, climbing):
+    story = service.wait("script", "completed", "stopped", "failed")
+    assert outcomes(story)[-1] == "completed"
+    last = ray.job(story["attempts"][-1]["job"])
+    former = ray.job("script")
+    assert last["entrypoint"] == former["entrypoint"] == "bash run.sh"
+    assert last["runtime_env"]["working_dir"] != former["runtime_env"]["working_dir"]
+    package = last["runtime_env"]["working_dir"][len("gcs://"):-len(".zip")]
+    unpacked, = ray.temp.glob(f"?/session_2*/runtime_resources/working_dir_files/{package}")
+    assert "12288" not in (unpacked / "run.sh").read_text()
+    assert (unpacked / "driver.py").read_text() == (Path(ray_jobs.HERE) / "driver.py").read_text()
+    assert os.access(unpacked / "run.sh", os.X_OK) == os.access(
+        unpacked.parent / former["runtime_env"]["working_dir"][6:-4] / "run.sh", os.X_OK)
+    assert "--- run.sh" in service.oomctl("explain", "script")
+
+
+def test_host_oom_of_the_memory_monitor(ray, service, tmp_path):
+    """Really allocated, and really killed by Ray."""
+    if ray.margin < 3 << 30:
+        pytest.skip(f"{memory_bytes('MemAvailable') >> 20} MiB of free memory are too few to fill")
+    used = memory_bytes("MemTotal") - memory_bytes("MemAvailable")
+    work = ray_jobs.stage(tmp_path / "work", real_sample_bytes=int(ray.margin * 1.3) // 10000,
+                          host_gib=100000)
+    ray.submit("host", work, *MODULE, *HOST_FLAGS, env_vars=ray_jobs.environment(),
+               program=[str(BUILD / "bin/oomctl"), "ray", "submit", "--"])
+    story = service.wait("host", "completed", "stopped", "failed")
+    assert outcomes(story) == ["oom", "completed"], (service.oomctl("explain", "host"), used)
+    incident = story["attempts"][0]["incident"]
+    assert (incident["oom"], incident["domain"]) == (True, "host")
+    assert rungs(story) == ["smaller-host-buffers"]
+    assert "ray.exceptions.OutOfMemoryError" in ray.logs("host")
+    assert int(flag(ray.job("host-oom2"), "--streaming-buffer-size")) == 2500
+
+
+def test_who_is_not_retried(ray, service, work, tmp_path):
+    """Not opted in; failed otherwise; stopped by its user; supervised by somebody else."""
+    calm = ray_jobs.stage(tmp_path / "calm",
+                          failure={"kind": "traceback", "phase": "forward", "step": 1})
+    slow = ray_jobs.stage(tmp_path / "slow", seconds=60)
+    env = ray_jobs.environment()
+    ray.submit("plain", work, *MODULE, *FLAGS, env_vars=env)
+    ray.submit("supervised", work, *MODULE, *FLAGS, metadata={**AUTO, "oom_supervisor": "oomrun"},
+               env_vars=env)
+    ray.submit("buggy", calm, *MODULE, *HOST_FLAGS, metadata=AUTO, env_vars=env)
+    ray.submit("cancelled", slow, *MODULE, *FLAGS, metadata=AUTO, env_vars=env)
+    service.wait("cancelled", "running")
+    ray.wait("cancelled", "RUNNING")
+    subprocess.run([str(ray.bin / "ray"), "job", "stop", "--no-wait", "--address", ray.url,
+                    "cancelled"], env=ray.environment(), check=True, stdout=subprocess.DEVNULL)
+    for name in ("plain", "supervised", "buggy"):
+        assert ray.wait(name)["status"] == "FAILED", name
+    cancelled, buggy = service.wait("cancelled", "cancelled"), service.wait("buggy", "failed")
+    assert "stopped by its user" in cancelled["lineage"]["reason"]
+    assert "no sign of memory" in buggy["lineage"]["reason"]
+    time.sleep(5)
+    assert not [name for name in ray.jobs()
+                if "-oom" in name and name.split("-")[0] in ("plain", "supervised", "buggy",
+                                                             "cancelled")]
+    assert not [line for line in service.lineages()
+                if {"plain", "supervised"} & set(line["jobs"])]
+
+
+def test_the_head_ends_in_the_middle(ray, service, work):
+    """Killed while the job runs; it fails meanwhile. Once more when all is over."""
+    ray.submit("restart", work, *MODULE, *FLAGS, metadata={**AUTO, "oom_max_retries": "1"},
+               env_vars=ray_jobs.environment())
+    service.wait("restart", "running")
+    service.kill()
+    ray.wait("restart", "FAILED")
+    service.start()
+    story = service.wait("restart", "stopped", "completed")
+    assert [attempt["job"] for attempt in story["attempts"]] == ["restart", "restart-oom2"]
+    service.kill()
+    before = set(ray.jobs())
+    known = len(service.log())
+    service.start()
+    wait_for(lambda: " is session_" in service.log()[known:], "the cluster to be found again")
+    time.sleep(4)
+    assert set(ray.jobs()) == before
+    assert service.story("restart") == story
+
+
+def stop_and_go(ray, seconds):
+    """The dashboard's processes do not answer for a while."""
+    pids = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            words = (entry / "cmdline").read_bytes() if entry.name.isdigit() else b""
+            name = words.split(b"\0")[0]
+            if f"{ray.temp}/r".encode() in words and (
+                    b"dashboard/dashboard.py" in words or name.startswith(b"ray-dashboard")):
+                pids.append(int(entry.name))
+    assert pids, "the dashboard's processes were not found"
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    time.sleep(seconds)
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_the_dashboard_is_away(ray, service, work):
+    ray.submit("away", work, *MODULE, *FLAGS, metadata={**AUTO, "oom_max_retries": "1"},
+               env_vars=ray_jobs.environment())
+    service.wait("away", "running")
+    known = len(service.log())
+    stop_and_go(ray, 25)
+    story = service.wait("away", "stopped", "completed")
+    assert "answers again" in service.log()[known:]
+    assert [attempt["job"] for attempt in story["attempts"]] == ["away", "away-oom2"]
+    assert {name for name in ray.jobs() if name.startswith("away")} == {"away", "away-oom2"}
+
+
+def test_a_new_cluster_at_the_same_address(ray_programs, tmp_path):
+    """The former one ends with a running job; the new one gets a job of the same name, and wants a
+    token."""
+    env = ray_jobs.environment()
+    token = tmp_path / "token"
+    token.write_text("a-token-that-is-long-enough-for-ray-0123456789\n")
+    token.chmod(0o644)
+    tmp_path.chmod(0o755)
+    for parent in tmp_path.parents:
+        if parent.owner() == tmp_path.owner() and parent != Path("/") and "pytest" in str(parent):
+            parent.chmod(0o755)
+    slow, fast = ray_jobs.stage(tmp_path / "slow", seconds=300), ray_jobs.stage(tmp_path / "fast")
+    one = Ray(ray_programs)
+    service = Service(one, f"token={token}")
+    try:
+        one.start(worker=False)
+        service.start()
+        one.submit("train", slow, *MODULE, *FLAGS, metadata=AUTO, env_vars=env)
+        former = service.wait("train", "running")["lineage"]["id"]
+        one.stop()
+        one.token = token.read_text().strip()
+        one.env = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": one.token}
+        one.start()
+        one.submit("train", fast, *MODULE, *FLAGS, metadata={**AUTO, "oom_max_retries": "1"},
+                   env_vars=env)
+        story = service.wait("train", "stopped", "completed", "failed")
+        wait_for(lambda: len(service.lineages()) == 2, "the two lineages")
+        lineages = {line["id"]: line for line in service.lineages()}
+        assert lineages[former]["state"] == "failed"
+        assert "ended, and with it the job" in lineages[former]["reason"]
+        assert lineages[former]["jobs"] == ["train"]
+        new, = set(lineages) - {former}
+        story = service.wait("train", "stopped", "completed")
+        assert story["lineage"]["id"] == new
+        assert [attempt["job"] for attempt in story["attempts"]] == ["train", "train-oom2"]
+        assert set(one.jobs()) == {"train", "train-oom2"}
+        assert lineages[former]["cluster"] != lineages[new]["cluster"]
+    finally:
+        service.stop()
+        one.remove()
