@@ -2,6 +2,7 @@
 #include "agent/head/deciding.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "agent/lib/jsonget.h"
@@ -60,6 +61,19 @@ static bool allows_training(const json_t *options)
     return strstr(json_get_string(options, "allow", ""), "training") != NULL;
 }
 
+/* The site's own bound on memory, on top of the partition's. */
+static int bound_memory(const struct service *service, struct oom_values *values)
+{
+    const char *known = oom_values_get(values, "slurm.mem_max_mib");
+    int64_t most = service->limits->max_mem_mib;
+    char text[32];
+
+    if (most <= 0 || (known && atoll(known) <= most))
+        return 0;
+    snprintf(text, sizeof(text), "%lld", (long long)most);
+    return oom_values_set(values, "slurm.mem_max_mib", text, OOM_SOURCE_SCHEDULER, NULL);
+}
+
 int deciding_run(struct service *service, const struct deciding *input,
                  struct oom_decision *decision, struct oom_error *err)
 {
@@ -88,7 +102,7 @@ int deciding_run(struct service *service, const struct deciding *input,
         goto out;
     }
     if (oom_incident_from_json(input->incident, &incident, err) < 0 ||
-        oom_values_from_json(input->values, &values) < 0)
+        oom_values_from_json(input->values, &values) < 0 || bound_memory(service, &values) < 0)
         goto out;
     oom_mode_parse(json_get_string(input->options, "mode", "auto"), &mode);
     struct oom_case oom_case = {

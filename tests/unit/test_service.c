@@ -242,6 +242,79 @@ static void not_memory_is_not_retried(void **state)
     json_decref(reply);
 }
 
+static json_t *host_oom(json_int_t lineage)
+{
+    return json_pack("{s:I, s:i, s:{s:i}, s:{s:b, s:s, s:f}, s:{s:{s:s, s:s}, s:{s:s, s:s}, "
+                     "s:{s:s, s:s}, s:{s:s, s:s}}}",
+                     "lineage", lineage, "attempt", 1, "exit", "exit_code", 137, "incident", "oom",
+                     1, "domain", "host", "confidence", 0.95, "values", "slurm:mem", "value",
+                     "1000", "source", "scheduler", "slurm.mem_mib", "value", "1000", "source",
+                     "scheduler", "slurm.mem_max_mib", "value", "64000", "source", "scheduler",
+                     "scheduler", "value", "slurm", "source", "scheduler");
+}
+
+static void memory_is_bounded_by_the_site(void **state)
+{
+    struct fixture *f = *state;
+    struct service_limits limits = service_default_limits;
+    json_t *reply = begin(f, "109", "t1", 0);
+    json_int_t lineage = json_get_int(reply, "lineage", 0);
+
+    json_decref(reply);
+    limits.max_mem_mib = 1000;
+    f->service.limits = &limits;
+    reply = call(f, "POST", "/v1/attempts/end", host_oom(lineage), 200);
+    assert_string_equal(json_get_string(reply, "action", ""), "stop");
+    json_decref(reply);
+    f->service.limits = &service_default_limits;
+    reply = begin(f, "110", "t1", 0);
+    lineage = json_get_int(reply, "lineage", 0);
+    json_decref(reply);
+    reply = call(f, "POST", "/v1/attempts/end", host_oom(lineage), 200);
+    assert_string_equal(json_get_string(reply, "action", ""), "retry");
+    assert_string_equal(json_get_string(reply, "mode", ""), "requeue");
+    json_decref(reply);
+}
+
+static void bounds_on_a_user(void **state)
+{
+    struct fixture *f = *state;
+    struct service_limits limits = service_default_limits;
+    json_t *reply = begin(f, "111", "t1", 0);
+    json_int_t lineage = json_get_int(reply, "lineage", 0);
+
+    json_decref(reply);
+    limits.attempts_per_user_day = 1;
+    f->service.limits = &limits;
+    reply = call(f, "POST", "/v1/attempts/end", oom_end(lineage, 1, "12288"), 200);
+    assert_string_equal(json_get_string(reply, "action", ""), "retry");
+    json_decref(reply);
+    json_decref(begin(f, "111", "t1", 0));
+    reply = call(f, "POST", "/v1/attempts/end", oom_end(lineage, 2, "8192"), 200);
+    assert_string_equal(json_get_string(reply, "action", ""), "stop");
+    assert_non_null(strstr(json_get_string(reply, "reason", ""), "attempts_per_user_day"));
+    json_decref(reply);
+}
+
+static void an_owner_stops_and_holds(void **state)
+{
+    struct fixture *f = *state;
+    json_t *reply = begin(f, "112", "t1", 0);
+    json_int_t lineage = json_get_int(reply, "lineage", 0);
+    char path[64];
+
+    json_decref(reply);
+    snprintf(path, sizeof(path), "/v1/lineages/%lld/hold", (long long)lineage);
+    json_decref(call_as(f, BO, "POST", path, NULL, 403));
+    json_decref(call(f, "POST", path, NULL, 200));
+    reply = call(f, "POST", "/v1/attempts/end", oom_end(lineage, 1, "12288"), 200);
+    assert_string_equal(json_get_string(reply, "action", ""), "stop");
+    json_decref(reply);
+    reply = call(f, "GET", "/v1/history/112", NULL, 200);
+    assert_string_equal(json_get_string(json_object_get(reply, "lineage"), "state", ""), "held");
+    json_decref(reply);
+}
+
 static void a_change_that_did_not_arrive_ends_it(void **state)
 {
     struct fixture *f = *state;
@@ -341,6 +414,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_job_id_comes_back, setup, teardown),
         cmocka_unit_test_setup_teardown(a_lost_job_is_not_taken_for_its_successor, setup, teardown),
         cmocka_unit_test_setup_teardown(not_memory_is_not_retried, setup, teardown),
+        cmocka_unit_test_setup_teardown(memory_is_bounded_by_the_site, setup, teardown),
+        cmocka_unit_test_setup_teardown(bounds_on_a_user, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_owner_stops_and_holds, setup, teardown),
         cmocka_unit_test_setup_teardown(a_change_that_did_not_arrive_ends_it, setup, teardown),
         cmocka_unit_test_setup_teardown(rights, setup, teardown),
         cmocka_unit_test_setup_teardown(hostile_requests, setup, teardown),
