@@ -2,7 +2,7 @@
  *
  * The syntax tree of a buffer, as a compact list of the nodes that a walk needs. Words are leaves
  * here: expand.c reads them byte by byte. */
-#include "policies/rewrite/plan.h"
+#include "policies/rewrite/rw.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -158,6 +158,8 @@ void rw_parse(struct rw *rw, struct rw_buf *buf)
     }
     ts_tree_delete(tree);
     ts_parser_delete(parser);
+    if (buf->error_at != RW_NO_ERROR || buf->editable)
+        buf->error_at = rw_syntax_fault(rw, masked, buf->length);
 }
 
 struct rw_buf *rw_buf_new(struct rw *rw, const char *bytes, size_t length, const char *name,
@@ -181,9 +183,4 @@ uint32_t rw_line_of(const struct rw_buf *buf, uint32_t at)
         if (buf->bytes[i] == '\n')
             line++;
     return line;
-}
-
-bool rw_error_matters(const struct rw_buf *buf)
-{
-    return buf->error_at != RW_NO_ERROR;
 }

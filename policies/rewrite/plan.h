@@ -32,8 +32,6 @@ struct oom_script {
 int rw_analyse(struct rw_analysis *a, const struct oom_script *script, const char *bytes,
                size_t length, const struct oom_policy *policy, const char *const *env_names,
                size_t env_count, const struct rw_analysis *like, struct oom_error *err);
-/* A syntax error that bash would see too, not just a construct that the grammar does not know. */
-bool rw_error_matters(const struct rw_buf *buf);
 void rw_analysis_free(struct rw_analysis *a);
 /* The program's arguments as strings, NULL-terminated, in the arena. */
 const char *const *rw_cmd_args(struct rw *rw, const struct rw_cmd *cmd);

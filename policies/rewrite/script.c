@@ -60,7 +60,7 @@ static int fill(struct oom_script *script, struct rw *rw, const struct oom_scrip
     script->root = rw_buf_new(rw, script->source.bytes, source->length, script->source.name, 1);
     script->root->editable = true;
     rw_parse(rw, script->root);
-    if (rw_error_matters(script->root))
+    if (script->root->error_at != RW_NO_ERROR)
         return refuse(script->root, err);
     return 0;
 }
