@@ -106,7 +106,8 @@ static void piece_close(struct block *block)
 /* Progress lines are most of many logs and matter only while somebody waits for them. */
 static bool progress_wanted(const struct stream *stream)
 {
-    return stream->waiting > 0 || stream->restarted || stream->phase == OOM_PHASE_INIT;
+    return stream->waiting > 0 || stream->restarted || stream->quoting ||
+           stream->phase == OOM_PHASE_INIT;
 }
 
 static int on_hit(unsigned int id, unsigned long long from, unsigned long long to,

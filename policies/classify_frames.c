@@ -102,27 +102,31 @@ static uint16_t find_cached(struct oom_classifier *classifier, const char *funct
     return memo->rule;
 }
 
-int oom_frame_parse(struct oom_classifier *classifier, const char *text, size_t length,
-                    uint16_t *rule)
+const char *oom_frame_parse(struct oom_classifier *classifier, const char *text, size_t length,
+                            uint16_t *rule)
 {
     const char *end = text + length;
     const char *file = memmem(text, length, "File \"", 6);
 
+    /* JSON in a log escapes the quotes: File \"a.py\". */
+    if (!file && (file = memmem(text, length, "File \\\"", 7)) != NULL)
+        file++;
     if (!file)
-        return -1;
+        return NULL;
     file += 6;
     const char *file_end = memchr(file, '"', (size_t)(end - file));
     if (!file_end)
-        return -1;
-    const char *in = memmem(file_end, (size_t)(end - file_end), " in ", 4);
-    const char *function = in ? in + 4 : end;
+        return NULL;
+    size_t rest = (size_t)(end - file_end);
+    const char *in = memmem(file_end, rest < 64 ? rest : 64, " in ", 4);
+    const char *function = in ? in + 4 : file_end;
     const char *stop = function;
     while (stop < end && *stop != ' ' && *stop != '(' && *stop != '\\' && *stop != ',' &&
-           *stop != '\r')
+           *stop != '\r' && *stop != '"')
         stop++;
     *rule = find_cached(classifier, function, (size_t)(stop - function), file,
                         (size_t)(file_end - file));
-    return 0;
+    return stop > file_end ? stop : file_end + 1;
 }
 
 struct phase_guess oom_traceback_phase(const struct oom_signatures *set,

@@ -62,16 +62,29 @@ static void tally(struct note *n, const struct signature *sig, bool keep_first)
 
 /* A data set's record or a rollout sample holds text of people, also about their OOMs:
  * 'prompt': '... CUDA out of memory ...' */
+static const char *const data_keys[] = {
+    "prompt",   "prompts", "response",    "responses",    "completion", "completions",
+    "question", "answer",  "answers",     "chosen",       "rejected",   "solution",
+    "messages", "role",    "instruction", "ground_truth", NULL,
+};
+/* These name a record of data only where nothing says that the record is one of a log. */
+static const char *const vague_keys[] = {"text",   "content", "query", "input",
+                                         "output", "label",   NULL};
+static const char *const log_keys[] = {"level",  "levelname", "severity", "lvl",
+                                       "logger", "timestamp", NULL};
+
+static bool is_one_of(const char *const *words, const char *text, size_t length)
+{
+    for (; *words; words++)
+        if (strlen(*words) == length && memcmp(*words, text, length) == 0)
+            return true;
+    return false;
+}
+
 static bool in_data_record(const struct line_view *view)
 {
-    static const char *const keys[] = {
-        "prompt",   "prompts",     "response",  "responses",   "completion", "completions",
-        "question", "answer",      "answers",   "instruction", "content",    "ground_truth",
-        "solution", "chosen",      "rejected",  "text",        "query",      "input",
-        "output",   "label",       "reference", "sample",      "messages",   "notes",
-        "comment",  "description", "help",      "title",       "body",       "hint",
-    };
     const char *end = view->text + view->length;
+    bool vague = false;
 
     for (const char *p = view->text; (p = memchr(p, ':', (size_t)(end - p))) != NULL; p++) {
         const char *stop = p;
@@ -87,12 +100,14 @@ static bool in_data_record(const struct line_view *view)
         if (*start != quote)
             continue;
         start++;
-        for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
-            if (strlen(keys[i]) == (size_t)(stop - start) &&
-                memcmp(keys[i], start, (size_t)(stop - start)) == 0)
-                return true;
+        size_t length = (size_t)(stop - start);
+        if (is_one_of(log_keys, start, length))
+            return false;
+        if (is_one_of(data_keys, start, length))
+            return true;
+        vague |= is_one_of(vague_keys, start, length);
     }
-    return false;
+    return vague;
 }
 
 static bool is_quoting(struct note *n)
@@ -115,6 +130,7 @@ static bool note_quote(struct note *n, const struct signature *sig)
     else
         n->voice->quoting = sig->edge == EDGE_BEGIN;
     n->voice->quote_line = n->line;
+    n->stream->quoting = true;
     return true;
 }
 
@@ -257,7 +273,8 @@ static void note_oom(struct note *n, const struct signature *sig)
     find_phase(n, event);
     oom_sighting_take_surroundings(n->block, event);
     event->after_finish = n->stream->finished_line > 0;
-    oom_events_alive(n->classifier, n->stream);
+    if (!n->stream->restart_weak)
+        oom_events_alive(n->classifier, n->stream);
     if (sig->settles)
         oom_events_settle(n->classifier, event);
     /* What comes next is another story, unless this was only the name of one. */
@@ -327,7 +344,8 @@ static void note_failure(struct note *n, const struct signature *sig)
     tally(n, sig, false);
     oom_sighting_take_surroundings(n->block, event);
     event->after_finish = n->stream->finished_line > 0;
-    oom_events_alive(n->classifier, n->stream);
+    if (!n->stream->restart_weak)
+        oom_events_alive(n->classifier, n->stream);
     oom_events_add_failure(n->classifier, event);
 }
 
@@ -343,14 +361,17 @@ static void note_framework(struct note *n, const struct signature *sig)
     }
 }
 
-static void note_frame(struct note *n)
+/* A line may hold a whole traceback: loggers escape the line ends. */
+static void note_frames(struct note *n)
 {
+    const char *at = n->view.text;
+    const char *end = at + n->view.length;
     uint16_t rule;
 
-    if (oom_frame_parse(n->classifier, n->view.text, n->view.length, &rule))
-        return;
-    oom_traceback_push(&n->voice->traceback, rule, n->line);
-    oom_traceback_push(&n->stream->recent, rule, n->line);
+    while ((at = oom_frame_parse(n->classifier, at, (size_t)(end - at), &rule)) != NULL) {
+        oom_traceback_push(&n->voice->traceback, rule, n->line);
+        oom_traceback_push(&n->stream->recent, rule, n->line);
+    }
 }
 
 /* --- the order of meanings -----------------------------------------------------------------------
@@ -365,7 +386,7 @@ static void note_structure(struct note *n, const struct signature *sig)
         oom_traceback_reset(&n->stream->recent);
         break;
     case SIG_FRAME:
-        note_frame(n);
+        note_frames(n);
         break;
     case SIG_CONTEXT:
         note_context(n, sig);
@@ -385,8 +406,10 @@ static void note_course(struct note *n, const struct signature *sig)
     if (sig->kind != SIG_PROGRESS && sig->kind != SIG_FINISHED && sig->kind != SIG_RESTART &&
         sig->kind != SIG_PHASE)
         return;
-    if (!confirms(n, sig) || is_quoting(n))
+    if (!confirms(n, sig))
         return;
+    /* The program goes on: what it quoted is over, closed or not. */
+    n->voice->quoting = n->voice->fenced = false;
     switch (sig->kind) {
     case SIG_PROGRESS:
         tally(n, sig, false);
@@ -407,6 +430,7 @@ static void note_course(struct note *n, const struct signature *sig)
     case SIG_RESTART:
         tally(n, sig, true);
         s->restarted = true;
+        s->restart_weak = sig->weak;
         s->restart_line = n->line;
         s->phase = OOM_PHASE_UNKNOWN;
         s->ended_line = 0;

@@ -225,9 +225,10 @@ void oom_frame_rules_index(struct oom_signatures *set);
 /* The rule for a function in a file; 0 for none. file may be NULL (a remote method's name). */
 uint16_t oom_frame_rule_find(const struct oom_signatures *set, const char *function, size_t length,
                              const char *file, size_t file_length);
-/* Reads `File "...", line N, in f` of a line: its rule, 0 for none. -1: no frame. */
-int oom_frame_parse(struct oom_classifier *classifier, const char *text, size_t length,
-                    uint16_t *rule);
+/* Reads the first `File "...", line N, in f`: its rule, 0 for none, and where to read on; NULL
+ * when there is no frame. */
+const char *oom_frame_parse(struct oom_classifier *classifier, const char *text, size_t length,
+                            uint16_t *rule);
 struct phase_guess oom_traceback_phase(const struct oom_signatures *set,
                                        const struct traceback *traceback);
 
@@ -291,9 +292,11 @@ struct stream {
     int64_t phase_line;
     enum oom_phase ended_phase;
     int64_t ended_line;
-    int waiting;     /* pending events of this stream */
-    int wants_after; /* events that want the lines behind them */
-    bool restarted;  /* a restart marker, and nothing that proves a new attempt yet */
+    int waiting;       /* pending events of this stream */
+    int wants_after;   /* events that want the lines behind them */
+    bool restarted;    /* a restart marker, and nothing that proves a new attempt yet */
+    bool restart_weak; /* only progress proves it */
+    bool quoting;      /* some voice began to quote */
     int64_t restart_line;
     int64_t finished_line;
 };

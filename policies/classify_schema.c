@@ -387,7 +387,7 @@ static int take_signature(struct reading *r, json_t *object, const char *family)
         take_regex_key(r, object, "match", nocase, &sig->match) ||
         take_regex_key(r, object, "unless", nocase, &sig->unless) ||
         take_numbers(r, object, nocase, sig) || take_words(r, object, sig) ||
-        take_int(r, object, "within", 1, 1000, &sig->within_lines) ||
+        take_int(r, object, "within", 1, 100000000, &sig->within_lines) ||
         take_int(r, object, "priority", 0, 1000, &sig->priority) ||
         take_string(r, object, "framework", &sig->framework) ||
         take_string(r, object, "of", &sig->of) || take_string(r, object, "why", &sig->why) ||

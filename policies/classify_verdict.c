@@ -80,7 +80,7 @@ static const char *objection(const struct oom_classifier *c, const struct event 
 {
     if (e->sig->kind == SIG_SUSPECT && !(end->killed && !end->well) && !kill_in_log(c))
         return "no sign of memory beside it: a kill has many senders";
-    if (e->sig->kind == SIG_SUSPECT && e->sig->priority == 0)
+    if (e->sig->kind == SIG_SUSPECT && e->sig->priority == 0 && kill_in_log(c))
         return "the kill itself is recorded elsewhere";
     if (end->finished)
         return "the work is known to have finished";
