@@ -22,6 +22,7 @@ enum {
     LOOK_FOR_MS = 30 * 60 * 1000, /* later the training program is running or will not */
     LOOK_SHARE = 20,
     GRACE_KILL_MS = 5000,
+    PREFETCH_AFTER_MS = 300,
 };
 
 struct watch {
@@ -29,6 +30,7 @@ struct watch {
     struct attempt *attempt;
     pid_t pid;
     bool ended;
+    bool prefetched; /* tried, at least */
     int signal_fd;
     struct event *signals, *timer;
     int64_t quiet_since_ms; /* the log has said nothing new since; 0: it speaks */
@@ -128,6 +130,10 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     look_for_hang(watch, output_poll(watch->run->output));
     if (age_ms < LOOK_FOR_MS)
         proof_look(watch->run, watch->attempt);
+    if (age_ms > PREFETCH_AFTER_MS && !watch->prefetched) {
+        watch->prefetched = true;
+        next_prefetch(watch->run, watch->attempt);
+    }
     /* On a node with many processes a look takes long: at most a twentieth of a core. */
     int64_t took_ms = db_now_ms() - now;
     if (wait_ms < LOOK_SHARE * took_ms)

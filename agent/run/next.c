@@ -10,10 +10,11 @@
 #include "agent/lib/jsonget.h"
 #include "agent/lib/policy_set.h"
 #include "agent/run/body.h"
+#include "agent/run/resume.h"
 #include "agent/run/run.h"
 #include "agent/run/seen.h"
 
-enum { HEAD_DECIDES_MS = 15000, MAX_REFUSED = 32 };
+enum { HEAD_DECIDES_MS = 15000, PREFETCH_MS = 1000, MAX_REFUSED = 32 };
 
 /* Makes the next command from what the user submitted and all edits in force. */
 static int prepare(struct run *run, const struct oom_policy *policy, const struct oom_edits *edits,
@@ -33,8 +34,25 @@ static int fetch_policies(struct run *run, const struct attempt *attempt, struct
 {
     char path[64];
 
+    if (run->prefetched.count > 0) {
+        *set = run->prefetched;
+        run->prefetched = (struct policy_set){NULL, 0};
+        return 0;
+    }
     snprintf(path, sizeof(path), "/v1/lineages/%lld/policies", (long long)attempt->lineage);
     return policy_set_fetch(run->api, path, set, err);
+}
+
+void next_prefetch(struct run *run, const struct attempt *attempt)
+{
+    struct policy_set set;
+
+    if (!attempt->known || run->prefetched.count > 0)
+        return;
+    api_set_timeout(run->api, PREFETCH_MS);
+    if (fetch_policies(run, attempt, &set, NULL) == 0)
+        run->prefetched = set;
+    api_set_timeout(run->api, HEAD_DECIDES_MS);
 }
 
 static void keep_proof_policy(struct run *run, struct policy_set *set, int index)
@@ -194,6 +212,10 @@ static int decide(struct run *run, struct attempt *attempt, const struct oom_inc
         struct oom_error err = {""};
         json_t *body = body_end(run, attempt, incident, values, refused,
                                 policy ? oom_policy_name(policy) : "", NULL);
+        json_t *resume = policy ? resume_plan(policy, values) : NULL;
+        if (body && resume)
+            json_object_set(body, "resume", resume);
+        json_decref(resume);
         json_decref(*last_reply);
         *last_reply = NULL;
         int status =
@@ -249,6 +271,9 @@ static enum next out_of_memory(struct run *run, struct attempt *attempt, struct 
     body_overlay(&values, &attempt->edits);
     if (run->sched && run->sched->describe)
         run->sched->describe(run->job, &values, NULL);
+    /* Slurm's answer takes a while, and only more memory could depend on it. */
+    if (run->sched && run->sched->limits && incident->domain != OOM_DOMAIN_GPU)
+        run->sched->limits(&values, NULL);
     body_facts(run, attempt, &values);
     int verdict = decide(run, attempt, incident, &values, policy, &decision, &total, &reply);
     if (verdict == 0) {

@@ -24,6 +24,7 @@
 #include <sys/types.h>
 
 #include "agent/lib/api.h"
+#include "agent/lib/policy_set.h"
 #include "agent/sched/sched.h"
 #include "oomretry/classify.h"
 #include "oomretry/decide.h"
@@ -146,6 +147,7 @@ struct run {
     int64_t attempt_number;          /* of the running attempt */
     struct seen *seen;               /* command lines of this attempt */
     bool after;                      /* in the place of a supervisor that was lost (after.c) */
+    struct policy_set prefetched;    /* for the next decision; empty: not yet */
     struct oom_policy *proof_policy; /* whose edits are in force; NULL on first attempts */
 };
 
@@ -190,6 +192,9 @@ void proof_look(struct run *run, struct attempt *attempt);
 enum next { NEXT_STOP, NEXT_INPLACE, NEXT_GONE /* requeued or resubmitted */ };
 
 int next_begin(struct run *run, struct attempt *attempt, struct oom_error *err);
+
+/* Gets the lineage's policies while the command still runs: not when every moment counts. */
+void next_prefetch(struct run *run, const struct attempt *attempt);
 enum next next_after(struct run *run, struct attempt *attempt);
 
 /* Processes that the kernel killed for memory in the job's tasks since the attempt began, as the

@@ -31,6 +31,9 @@ struct sched {
      * state ("sched.state"). */
     int (*describe)(const char *job, struct oom_values *facts, struct oom_error *err);
 
+    /* What the described job could be given at most ("slurm.mem_max_mib"). NULL: describe says. */
+    int (*limits)(struct oom_values *facts, struct oom_error *err);
+
     /* The same job again, with changed resources (edits named "slurm:mem" and the like), from
      * inside it or from outside, running or ended. `restart` is how often it had been restarted
      * when the failed attempt ran: more than that means that this was done before. Returns when

@@ -99,11 +99,20 @@ static int describe(const char *job, struct oom_values *facts, struct oom_error 
     }
     if (slurm_field(text, "Partition", word, sizeof(word))) {
         word[strcspn(word, ",")] = '\0';
-        int64_t most = partition_max_mib(word);
-        if (most > 0)
-            set_fact(facts, "slurm.mem_max_mib", most);
+        oom_values_set(facts, "slurm.partition", word, OOM_SOURCE_SCHEDULER, NULL);
     }
     free(text);
+    return 0;
+}
+
+static int limits(struct oom_values *facts, struct oom_error *err)
+{
+    const char *partition = oom_values_get(facts, "slurm.partition");
+    int64_t most = partition ? partition_max_mib(partition) : -1;
+
+    if (most <= 0)
+        return oom_errorf(err, "the most memory of a node is not known");
+    set_fact(facts, "slurm.mem_max_mib", most);
     return 0;
 }
 
@@ -283,6 +292,7 @@ const struct sched sched_slurm = {
     .name = "slurm",
     .inside = inside,
     .describe = describe,
+    .limits = limits,
     .requeue = requeue,
     .submit = submit,
     .release = release,
