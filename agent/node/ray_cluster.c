@@ -106,10 +106,10 @@ static int adopt(struct ray_cluster *cluster, const char *session, struct oom_er
         cluster->session[0] = '\0'; /* once more at the next look */
         return -1;
     }
-    log_line(LOG_NOTICE, "%s is %s%s%s", cluster->options.url, session,
+    log_line(LOG_NOTICE, "%s is %s%s%s%s", cluster->options.url, session,
              cluster->place.session_dir_count ? ", on this machine" : "",
-             cluster->place.slurm_job[0] ? ", inside a Slurm job: its supervisor owns the retries"
-                                         : "");
+             cluster->place.supervisor[0] ? ", left alone: it lives inside " : "",
+             cluster->place.supervisor);
     return 0;
 }
 
@@ -159,10 +159,10 @@ static bool ours(struct ray_cluster *cluster, const json_t *job, struct ray_wish
         log_line(LOG_WARNING, "ray job %s: %s", id, wish->problem);
     if (!wish->wanted)
         return false;
-    if (cluster->place.slurm_job[0] || ray_owned_elsewhere(job, why, sizeof(why))) {
-        if (cluster->place.slurm_job[0])
-            snprintf(why, sizeof(why), "its cluster runs inside the Slurm job %s",
-                     cluster->place.slurm_job);
+    if (cluster->place.supervisor[0] || ray_owned_elsewhere(job, why, sizeof(why))) {
+        if (cluster->place.supervisor[0])
+            snprintf(why, sizeof(why), "its cluster lives inside %s, which owns the retry",
+                     cluster->place.supervisor);
         log_line(LOG_NOTICE, "ray job %s: left alone: %s", id, why);
         return false;
     }

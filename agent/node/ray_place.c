@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The processes of a Ray session on this machine name it in their arguments. They tell where its
- * directory is, and whether the cluster lives inside a Slurm job: by Slurm's cgroup, or by the
- * environment when that may be read. */
+ * directory is, and whether the cluster lives inside a Slurm job or under oomrun: by Slurm's
+ * cgroup, by their ancestors (oomrun adopts what daemonizes below it), or by the environment when
+ * that may be read. */
 #include <ctype.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -54,29 +55,69 @@ static bool find_session(const char *bytes, size_t length, const char *session,
     return named;
 }
 
-static void copy_digits(char *out, size_t size, const char *from)
+static void set_slurm(struct ray_place *out, const char *digits)
 {
-    size_t n = strspn(from, "0123456789");
+    size_t n = strspn(digits, "0123456789");
 
-    snprintf(out, size, "%.*s", (int)(n < size ? n : size - 1), from);
+    snprintf(out->supervisor, sizeof(out->supervisor), "the Slurm job %.*s", n < 20 ? (int)n : 20,
+             digits);
 }
 
-static void find_slurm(const char *pid, struct ray_place *out)
+static bool find_cgroup(const char *pid, struct ray_place *out)
 {
     size_t length;
     char *text = read_proc(pid, "cgroup", &length);
     const char *job = text && strstr(text, "slurm") ? strstr(text, "/job_") : NULL;
+    bool found = job && isdigit((unsigned char)job[5]);
 
-    if (job && isdigit((unsigned char)job[5]))
-        copy_digits(out->slurm_job, sizeof(out->slurm_job), job + 5);
+    if (found)
+        set_slurm(out, job + 5);
     free(text);
-    if (out->slurm_job[0])
-        return;
-    text = read_proc(pid, "environ", &length);
+    return found;
+}
+
+static bool find_variable(const char *pid, struct ray_place *out)
+{
+    size_t length;
+    char *text = read_proc(pid, "environ", &length);
+    bool found = false;
+
     for (const char *word = text; word && word < text + length; word += strlen(word) + 1)
-        if (strncmp(word, "SLURM_JOB_ID=", 13) == 0)
-            copy_digits(out->slurm_job, sizeof(out->slurm_job), word + 13);
+        if (strncmp(word, "SLURM_JOB_ID=", 13) == 0) {
+            set_slurm(out, word + 13);
+            found = true;
+        }
     free(text);
+    return found;
+}
+
+static bool find_ancestor(const char *pid, struct ray_place *out)
+{
+    static const char step[] = "slurmstepd: [";
+    char at[24];
+
+    snprintf(at, sizeof(at), "%s", pid);
+    for (int depth = 0; depth < 32 && atoi(at) > 1; depth++) {
+        size_t length;
+        char *stat_text = read_proc(at, "stat", &length),
+             *words = read_proc(at, "cmdline", &length);
+        char *name = stat_text ? strchr(stat_text, '(') : NULL;
+        char *rest = stat_text ? strrchr(stat_text, ')') : NULL;
+        int parent = 0;
+        if (words && strncmp(words, step, sizeof(step) - 1) == 0)
+            set_slurm(out, words + sizeof(step) - 1);
+        else if (name && strncmp(name, "(oomrun)", 8) == 0)
+            strcpy(out->supervisor, "oomrun");
+        if (rest)
+            sscanf(rest, ") %*c %d", &parent);
+        snprintf(at, sizeof(at), "%d", parent);
+        free(stat_text);
+        free(words);
+        /* Above oomrun there may be the Slurm job that says more. */
+        if (strncmp(out->supervisor, "the ", 4) == 0)
+            break;
+    }
+    return out->supervisor[0] != '\0';
 }
 
 void ray_place_find(const char *session, const char *temp, struct ray_place *out)
@@ -89,8 +130,9 @@ void ray_place_find(const char *session, const char *temp, struct ray_place *out
         char *words = isdigit((unsigned char)entry->d_name[0])
                           ? read_proc(entry->d_name, "cmdline", &length)
                           : NULL;
-        if (words && find_session(words, length, session, out) && !out->slurm_job[0])
-            find_slurm(entry->d_name, out);
+        if (words && find_session(words, length, session, out) && !out->supervisor[0] &&
+            !find_cgroup(entry->d_name, out) && !find_ancestor(entry->d_name, out))
+            find_variable(entry->d_name, out);
         free(words);
     }
     if (proc)

@@ -28,7 +28,8 @@ enum { RAY_MAX_SESSION_DIRS = 4 };
 struct ray_place {
     char session_dirs[RAY_MAX_SESSION_DIRS][1024]; /* of the session on this machine */
     int session_dir_count; /* several when nodes share the machine, with directories of their own */
-    char slurm_job[32];    /* the Slurm job that the cluster's processes run in; "" none */
+    /* What the cluster lives inside of: "the Slurm job 7", "oomrun"; "" nothing of that kind. */
+    char supervisor[48];
 };
 
 void ray_place_find(const char *session, const char *temp, struct ray_place *out);

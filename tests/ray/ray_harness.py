@@ -25,8 +25,10 @@ HEAD_USER = "nobody"
 
 
 def ray_bin():
-    """The bin directory of a virtual environment with Ray; installs it when it is not there."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "oomretry"
+    """The bin directory of a virtual environment with Ray; installs it when it is not there. Root's
+    is where the owners of Slurm jobs may enter."""
+    home = "/var/cache" if os.geteuid() == 0 else Path.home() / ".cache"
+    cache = Path(os.environ.get("XDG_CACHE_HOME", home)) / "oomretry"
     venv = Path(os.environ.get("OOMRETRY_RAY_VENV", cache / f"ray-{RAY_VERSION}"))
     venv.parent.mkdir(parents=True, exist_ok=True)
     with open(venv.with_suffix(".lock"), "w") as lock:

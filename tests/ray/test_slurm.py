@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ray inside a Slurm job: the batch script starts a cluster and submits to it. Slurm's supervisor
+owns the retry, although the agent watches that dashboard with a rule for all of its jobs."""
+import importlib.util
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import ray_jobs
+from ray_harness import REPO, free_port
+
+# As people write it, with ports that are free here; the job is over when its training is.
+SCRIPT = """#!/bin/bash
+#SBATCH --oom-retry=auto
+set -e
+trap 'kill $HEAD; wait $HEAD' EXIT
+ray start --head --block --node-ip-address=127.0.0.1 --port={gcs} --dashboard-port={port} \\
+   --dashboard-agent-listen-port={agent} --ray-client-server-port={client} --temp-dir={temp} \\
+   --min-worker-port=0 --max-worker-port=0 --num-cpus=4 --num-gpus=2 --resources='{{"worker": 1}}' \\
+   --object-store-memory=100000000 --disable-usage-stats >ray-start.log 2>&1 &
+HEAD=$!
+for try in $(seq 120); do
+   ray job list --address http://127.0.0.1:{port} >/dev/null 2>&1 && break
+   sleep 1
+done
+ARGS=(
+{flags}
+)
+ray job submit --address="http://127.0.0.1:{port}" --working-dir . \\
+   --runtime-env-json='{{"env_vars": {{"FAKE_TRAINER": "trainer.json"}}}}' \\
+   -- python3 -m relax.entrypoints.train "${{ARGS[@]}}"
+"""
+
+
+@pytest.fixture
+def slurm(ray_programs):
+    """The private cluster of tests/cluster, whose agent also watches a dashboard."""
+    if os.geteuid() != 0:
+        pytest.skip("a private Slurm needs root")
+    spec = importlib.util.spec_from_file_location(
+        "cluster_of_slurm", REPO / "tests/cluster/conftest.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    home = Path(tempfile.mkdtemp(prefix="os-"))
+    home.chmod(0o755)
+    port, temp = free_port(), home / "t"
+    temp.mkdir()
+    os.chown(temp, module.OWNER.pw_uid, module.OWNER.pw_gid)
+    one = module.Cluster(home / "c", "--agent-conf",
+                         f'ray_clusters: ["http://127.0.0.1:{port} retry=auto temp={temp}"]')
+    one.port, one.temp, one.owner = port, temp, module.OWNER
+    try:
+        one.start()
+        yield one
+    finally:
+        one.stop()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def test_one_retry_for_one_failure(slurm, ray_programs):
+    work = ray_jobs.stage(slurm.dir.parent / "work")
+    flags = "\n".join(f"   {word}" for word in ray_jobs.FLAGS)
+    (work / "job.sh").write_text(SCRIPT.format(
+        flags=flags, port=slurm.port, gcs=free_port(), agent=free_port(), client=free_port(),
+        temp=slurm.temp))
+    for path in [work, *work.rglob("*")]:
+        os.chown(path, slurm.owner.pw_uid, slurm.owner.pw_gid)
+    job = slurm.sbatch(work, "--mem=0", "job.sh",
+                       env={"PATH": f"{ray_programs}:{os.environ['PATH']}", "HOME": str(work)})
+    record = job.wait(seconds=280)
+    assert record["JobState"] == "COMPLETED", job.output()[-6000:]
+    story = json.loads(slurm.oomctl("history", "--json", job.id).stdout)
+    count = len(story["attempts"])
+    assert count >= 3 and ray_jobs.outcomes(story) == ["oom"] * (count - 1) + ["completed"]
+    # The watcher saw each of these clusters and left its job alone.
+    log = slurm.log("oomagent")
+    sessions = set(re.findall(r"is (session_\S+), ", log))
+    assert len(sessions) == count, log
+    assert log.count("left alone: its cluster lives inside") == count, log
+    # As many submissions as attempts, one in each cluster, and no lineage of Ray.
+    drivers = list(slurm.temp.glob("session_2*/logs/job-driver-*.log"))
+    assert len(drivers) == count, drivers
+    everything = json.loads(slurm.oomctl("history", "--json", "--all", root=True).stdout)
+    assert [line["scheduler"] for line in everything["lineages"]] == ["slurm"]
