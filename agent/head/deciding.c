@@ -61,6 +61,38 @@ static bool allows_training(const json_t *options)
     return strstr(json_get_string(options, "allow", ""), "training") != NULL;
 }
 
+/* A knob of the decision's edits with which the checkpoint would not load; NULL: none. */
+static const char *frozen_knob(const json_t *resume, const struct oom_decision *decision)
+{
+    json_t *item;
+    size_t i;
+
+    json_array_foreach(
+        json_object_get(resume, "frozen"), i,
+        item) for (size_t k = 0; decision->retry && k < decision->edits.count;
+                   k++) if (json_is_string(item) &&
+                            strcmp(json_string_value(item), decision->edits.items[k].knob) ==
+                                0) return json_string_value(item);
+    return NULL;
+}
+
+/* What makes the next attempt go on from the checkpoint. */
+static int add_resume(const json_t *resume, struct oom_decision *decision, struct oom_error *err)
+{
+    struct oom_edits edits = {NULL, 0};
+    int rc = 0;
+
+    if (!json_is_array(json_object_get(resume, "edits")))
+        return 0;
+    if (oom_edits_from_json(json_object_get(resume, "edits"), &edits) < 0)
+        return oom_errorf(err, "member \"resume\" is damaged");
+    for (size_t i = 0; rc == 0 && i < edits.count; i++)
+        rc = oom_edits_add(&decision->edits, edits.items[i].knob, edits.items[i].old_value,
+                           edits.items[i].new_value, NULL);
+    oom_edits_free(&edits);
+    return rc == 0 ? 0 : oom_errorf(err, "out of memory");
+}
+
 /* The site's own bound on memory, on top of the partition's. */
 static int bound_memory(const struct service *service, struct oom_values *values)
 {
@@ -82,6 +114,7 @@ int deciding_run(struct service *service, const struct deciding *input,
     struct oom_incident incident;
     struct oom_values values = {NULL, 0};
     enum oom_mode mode = OOM_MODE_AUTO;
+    char rungs[MAX_REFUSED][64], whys[MAX_REFUSED][256];
     size_t i;
     json_t *item;
     int rc = -1;
@@ -117,7 +150,25 @@ int deciding_run(struct service *service, const struct deciding *input,
         .refused = refused,
         .refused_why = refused_why,
     };
-    rc = oom_decide((const struct oom_policy *const *)policies, count, &oom_case, decision, err);
+    size_t refused_count = json_array_size(input->refused);
+    for (;;) {
+        rc =
+            oom_decide((const struct oom_policy *const *)policies, count, &oom_case, decision, err);
+        const char *frozen = rc == 0 ? frozen_knob(input->resume, decision) : NULL;
+        if (!frozen || refused_count >= MAX_REFUSED)
+            break;
+        /* Another rung, one with which the training can go on from its checkpoint. */
+        snprintf(rungs[refused_count], sizeof(rungs[0]), "%s", decision->rung);
+        snprintf(whys[refused_count], sizeof(whys[0]),
+                 "the checkpoint in %.100s would not load with another %s",
+                 json_get_string(input->resume, "checkpoint", "?"), frozen);
+        refused[refused_count] = rungs[refused_count];
+        refused_why[refused_count] = whys[refused_count];
+        refused_count++;
+        oom_decision_free(decision);
+    }
+    if (rc == 0 && decision->retry)
+        rc = add_resume(input->resume, decision, err);
 out:
     for (i = 0; i < count; i++)
         oom_policy_free(policies[i]);

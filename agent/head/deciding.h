@@ -15,6 +15,7 @@ struct deciding {
     const json_t *incident;
     const json_t *values;
     const json_t *refused; /* [{"rung","why"}] or NULL */
+    const json_t *resume;  /* {"checkpoint","edits","frozen"} or NULL: what a checkpoint asks for */
     const struct oom_step *steps;
     size_t step_count;
     int retries_used;

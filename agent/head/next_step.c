@@ -56,6 +56,7 @@ static int decide(struct service *service, const json_t *lineage, const json_t *
         .incident = json_object_get(body, "incident"),
         .values = json_object_get(body, "values"),
         .refused = json_object_get(body, "refused"),
+        .resume = json_object_get(body, "resume"),
         .retries_used = retries_used(attempts, number),
     };
     int rc = -1;

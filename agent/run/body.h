@@ -8,7 +8,7 @@
 
 json_t *body_begin(const struct run *run, const struct attempt *attempt);
 
-/* `incident`, `values`, `refused`, `reason` may be NULL. */
+/* `incident`, `values`, `refused`, `reason` may be NULL. More members may be added. */
 json_t *body_end(const struct run *run, const struct attempt *attempt,
                  const struct oom_incident *incident, const struct oom_values *values,
                  const json_t *refused, const char *framework, const char *reason);

@@ -283,6 +283,20 @@ def test_what_worked_before_comes_first(place):
     assert history(place, 'L3')['attempts'][1]['decision']['rung'] != 'as-before'
 
 
+def test_goes_on_from_a_complete_checkpoint(place):
+    where, _ = place
+    name = script(place, LAUNCH + ' --load /models/base --save ckpt')
+    (where / 'ckpt').mkdir()
+    (where / 'ckpt/latest_checkpointed_iteration.txt').write_text('20')
+    assert run(place, 'bash', name).returncode == 0
+    edits = {e['knob']: e['new'] for e in history(place)['attempts'][1]['total_edits']}
+    assert edits['--load'] == 'ckpt'
+    # Without one, the start is the user's own.
+    (where / 'ckpt/latest_checkpointed_iteration.txt').unlink()
+    assert run(place, 'bash', name, options=['--no-memory']).returncode == 0
+    assert '--load' not in {e['knob'] for e in history(place, 'L2')['attempts'][1]['total_edits']}
+
+
 def test_database_is_private_and_holds_no_secret(place):
     where, env = place
     name = script(place, 'echo "--wandb-key 0123456789abcdef0123456789abcdef01234567 HF_TOKEN=hf_aBcDeFgHiJkLmNoPqRsT"\n'

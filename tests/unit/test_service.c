@@ -296,6 +296,33 @@ static void bounds_on_a_user(void **state)
     json_decref(reply);
 }
 
+static void a_checkpoint_is_gone_on_from(void **state)
+{
+    struct fixture *f = *state;
+    json_t *reply = begin(f, "113", "t1", 0);
+    json_int_t lineage = json_get_int(reply, "lineage", 0);
+    json_t *body = oom_end(lineage, 1, "12288"), *edit;
+    bool loads = false;
+    size_t i;
+
+    json_decref(reply);
+    json_object_set_new(body, "resume",
+                        json_pack("{s:s, s:[{s:s, s:s, s:s}], s:[s]}", "checkpoint", "/ckpt",
+                                  "edits", "knob", "--load", "old", "/base", "new", "/ckpt",
+                                  "frozen", "--max-tokens-per-gpu"));
+    reply = call(f, "POST", "/v1/attempts/end", body, 200);
+    assert_string_equal(json_get_string(reply, "action", ""), "retry");
+    json_array_foreach(json_object_get(reply, "edits"), i, edit)
+    {
+        /* With a checkpoint that would not load, the rung that always comes first does not. */
+        assert_string_not_equal(json_get_string(edit, "knob", ""), "--max-tokens-per-gpu");
+        loads = loads || (strcmp(json_get_string(edit, "knob", ""), "--load") == 0 &&
+                          strcmp(json_get_string(edit, "new", ""), "/ckpt") == 0);
+    }
+    assert_true(loads);
+    json_decref(reply);
+}
+
 static void an_owner_stops_and_holds(void **state)
 {
     struct fixture *f = *state;
@@ -416,6 +443,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(not_memory_is_not_retried, setup, teardown),
         cmocka_unit_test_setup_teardown(memory_is_bounded_by_the_site, setup, teardown),
         cmocka_unit_test_setup_teardown(bounds_on_a_user, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_checkpoint_is_gone_on_from, setup, teardown),
         cmocka_unit_test_setup_teardown(an_owner_stops_and_holds, setup, teardown),
         cmocka_unit_test_setup_teardown(a_change_that_did_not_arrive_ends_it, setup, teardown),
         cmocka_unit_test_setup_teardown(rights, setup, teardown),
