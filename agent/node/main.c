@@ -15,17 +15,27 @@
 #include "agent/node/node.h"
 #include "agent/node/ray_watch.h"
 
-enum { KEY_CONFIG = 'c', KEY_VERBOSE = 'v', KEY_VERSION = 256 };
+enum { KEY_CONFIG = 'c', KEY_VERBOSE = 'v', KEY_VERSION = 256, KEY_CHILD, KEY_HEAD_FD };
 enum { TICK_MS = 1000, LOST_EVERY_TICKS = 5, HEAD_CALL_MS = 2000 };
 
 static const struct argp_option option_table[] = {
     {"config", KEY_CONFIG, "FILE", 0, "the configuration (default: " CONFIG_PATH ")", 0},
     {"verbose", KEY_VERBOSE, NULL, 0, "log more", 0},
     {"version", KEY_VERSION, NULL, 0, "print the version", 0},
+    {"child", KEY_CHILD, "ROLE", OPTION_HIDDEN, "a role of its own process: head or ray", 0},
+    {"head-fd", KEY_HEAD_FD, "N", OPTION_HIDDEN, "the head's listening socket", 0},
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
+struct options {
+    const char *config;
+    const char *child; /* NULL: the parent of all roles */
+    int head_fd;
+    bool verbose;
+};
+
 struct agent {
+    struct options options;
     struct config config;
     struct event_base *base;
     int head_fd, node_fd;
@@ -40,16 +50,25 @@ struct agent {
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
+    struct options *options = state->input;
+
     switch (key) {
     case KEY_CONFIG:
-        *(const char **)state->input = arg;
+        options->config = arg;
         return 0;
     case KEY_VERBOSE:
+        options->verbose = true;
         log_set_level(LOG_DEBUGGING);
         return 0;
     case KEY_VERSION:
         printf("oomagent (oomretry) %s\n", OOMRETRY_VERSION);
         exit(0);
+    case KEY_CHILD:
+        options->child = arg;
+        return 0;
+    case KEY_HEAD_FD:
+        options->head_fd = atoi(arg);
+        return 0;
     default:
         return ARGP_ERR_UNKNOWN;
     }
@@ -88,63 +107,52 @@ static int prepare_database(const struct config *config, struct oom_error *err)
                   : 0;
 }
 
-static void close_loop(struct agent *agent)
-{
-    struct event *events[] = {agent->timer, agent->child, agent->term, agent->interrupt};
-
-    reports_close(agent->reports);
-    for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
-        if (events[i])
-            event_free(events[i]);
-    if (agent->base)
-        event_base_free(agent->base);
-}
-
-/* A role of its own process, as the head's user. Returns its process, 0 when it did not start. */
-static pid_t start_role(struct agent *agent, const char *name, int (*run)(struct agent *agent))
+/* A role of its own process, as the head's user. It executes this program anew, so that nothing of
+ * the parent's memory, descriptors and event loop goes along. Returns its process, 0 when it did
+ * not start. */
+static pid_t start_role(const struct agent *agent, const char *role)
 {
     struct oom_error err = {""};
     pid_t parent = getpid(), pid = fork();
+    char fd[16];
+    sigset_t none;
 
     if (pid < 0)
-        log_line(LOG_ERROR, "cannot start the %s: %s", name, strerror(errno));
+        log_line(LOG_ERROR, "cannot start the role %s: %s", role, strerror(errno));
     if (pid != 0)
         return pid > 0 ? pid : 0;
-    event_reinit(agent->base);
-    signal(SIGCHLD, SIG_DFL);
+    snprintf(fd, sizeof(fd), "%d", agent->head_fd);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    if (strcmp(role, "head") == 0)
+        fcntl(agent->head_fd, F_SETFD, 0);
     if (drop_to_user(agent->config.head_user, &err) < 0) {
         log_line(LOG_ERROR, "%s", err.text);
         _exit(1);
     }
-    /* After the change of identity, which clears it. */
+    /* After the change of identity, which clears it; exec keeps it. */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent)
         _exit(1);
-    if (agent->node_fd >= 0)
-        close(agent->node_fd);
-    _exit(run(agent));
-}
-
-static int run_head(struct agent *agent)
-{
-    return head_run(&agent->config, agent->head_fd);
-}
-
-static int run_ray(struct agent *agent)
-{
-    /* Libevent's handlers are the parent's. */
-    signal(SIGTERM, SIG_DFL);
-    signal(SIGINT, SIG_DFL);
-    close(agent->head_fd);
-    return ray_watch_run(&agent->config);
+    const char *argv[10] = {"oomagent", "--child", role, "--head-fd", fd};
+    int n = 5;
+    if (agent->options.config) {
+        argv[n++] = "--config";
+        argv[n++] = agent->options.config;
+    }
+    if (agent->options.verbose)
+        argv[n++] = "--verbose";
+    execv("/proc/self/exe", (char *const *)argv);
+    log_line(LOG_ERROR, "cannot execute myself for the role %s: %s", role, strerror(errno));
+    _exit(1);
 }
 
 static void start_head_roles(struct agent *agent)
 {
     if (agent->head_pid == 0)
-        agent->head_pid = start_role(agent, "head", run_head);
+        agent->head_pid = start_role(agent, "head");
     if (agent->ray_pid == 0 && agent->config.ray_cluster_count > 0)
-        agent->ray_pid = start_role(agent, "Ray watcher", run_ray);
+        agent->ray_pid = start_role(agent, "ray");
 }
 
 static void on_child(evutil_socket_t fd, short what, void *arg)
@@ -239,7 +247,13 @@ static void close_all(struct agent *agent)
             kill(roles[i], SIGTERM);
             waitpid(roles[i], NULL, 0);
         }
-    close_loop(agent);
+    struct event *events[] = {agent->timer, agent->child, agent->term, agent->interrupt};
+    reports_close(agent->reports);
+    for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
+        if (events[i])
+            event_free(events[i]);
+    if (agent->base)
+        event_base_free(agent->base);
     api_close(agent->head);
     if (agent->head_fd >= 0)
         unlink(agent->config.head_socket);
@@ -248,23 +262,34 @@ static void close_all(struct agent *agent)
     config_free(&agent->config);
 }
 
+static int run_child(struct agent *agent)
+{
+    int status = strcmp(agent->options.child, "head") == 0
+                     ? head_run(&agent->config, agent->options.head_fd)
+                     : ray_watch_run(&agent->config);
+
+    config_free(&agent->config);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     static const struct argp argp = {
         option_table, parse_option, NULL, "The agent of oomretry: node and head role.",
         NULL,         NULL,         NULL};
-    struct agent agent = {.head_fd = -1, .node_fd = -1};
-    const char *path = NULL;
+    struct agent agent = {.head_fd = -1, .node_fd = -1, .options.head_fd = -1};
     struct oom_error err = {""};
     int status = 1;
 
-    if (argp_parse(&argp, argc, argv, 0, NULL, &path) != 0)
+    if (argp_parse(&argp, argc, argv, 0, NULL, &agent.options) != 0)
         return 2;
-    if (config_load(path, &agent.config, &err) < 0) {
+    if (config_load(agent.options.config, &agent.config, &err) < 0) {
         log_line(LOG_ERROR, "%s", err.text);
         return 2;
     }
     signal(SIGPIPE, SIG_IGN);
+    if (agent.options.child)
+        return run_child(&agent);
     if (open_sockets(&agent, &err) == 0 && open_loop(&agent, &err) == 0) {
         if (has_role(&agent, "head"))
             start_head_roles(&agent);
