@@ -9,6 +9,9 @@
 #include "agent/lib/humanize.h"
 #include "agent/lib/jsonget.h"
 
+/* A run of an hour has seen its longest batches. */
+#define LONG_RUN_MS INT64_C(3600000)
+
 static void print_indented(const char *text, const char *indent)
 {
     while (*text) {
@@ -107,6 +110,24 @@ static const char *last_diff(const json_t *attempts)
     return diff;
 }
 
+/* After a long good run the last step may be more than the job needs. */
+static void advise_back(const json_t *attempts)
+{
+    size_t count = json_array_size(attempts);
+    const json_t *last = json_array_get(attempts, count - 1);
+    const json_t *decision = json_object_get(last, "decision");
+    int64_t ran = json_get_int(last, "ended_ms", 0) - json_get_int(last, "started_ms", 0);
+    char changed[400], took[32];
+
+    if (count < 3 || ran < LONG_RUN_MS || !json_is_object(decision))
+        return;
+    lineage_changed(json_object_get(last, "edits"), changed, sizeof(changed));
+    humanize_duration(ran, took, sizeof(took));
+    printf("It ran for %s like this. The last step (rung %s: %s) may have been more than it needs: "
+           "to get its cost back, try the patch without it.\n",
+           took, json_get_string(decision, "rung", ""), changed);
+}
+
 static void tell_end(const json_t *lineage, const json_t *attempts)
 {
     const char *state = json_get_string(lineage, "state", "");
@@ -119,6 +140,8 @@ static void tell_end(const json_t *lineage, const json_t *attempts)
     tell_skipped(json_object_get(json_object_get(last, "evidence"), "skipped"));
     if (*advice)
         printf("What could be done: %s\n", advice);
+    if (strcmp(state, "completed") == 0)
+        advise_back(attempts);
     if (diff && strcmp(state, "completed") == 0)
         printf("\nThis patch makes the working settings permanent:\n");
     else if (diff)
