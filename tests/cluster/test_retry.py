@@ -6,6 +6,7 @@ import re
 import socket
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -187,6 +188,43 @@ def timed_out(cluster):
     os.chown(work, OWNER.pw_uid, OWNER.pw_gid)
     return [cluster.sbatch(work, "--mem=60", "--time=1", option, "--wrap", "sleep 1000")
             for option in ("--oom-retry=off", "--oom-retry")]
+
+
+# --- ranks that wait for one that is gone --------------------------------------------------------
+
+
+def test_hanging_peers_are_ended(cluster, work, script):
+    """One of two ranks runs out and the other waits for it for ever; also as a job step on another
+    node. Within the grace period (shortened here) the attempt is over and the next one begins."""
+    (work / "bin").mkdir()
+    script("""#!/bin/bash
+case "$*" in *recompute-granularity*) echo trained; exit 0 ;; esac
+if [ "${SLURM_PROCID:-0}" = 0 ]; then
+    cat <<'END'
+  File "/root/Relax/relax/backends/megatron/actor.py", line 527, in train_actor
+    train(
+  File "/root/Megatron-LM/megatron/core/pipeline_parallel/schedules.py", line 423, in forward_step
+    output_tensor, loss_func = forward_step_func(data_iterator, model)
+torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total capacity of 79.15 GiB of which 1.02 GiB is free. Including non-PyTorch memory, this process has 78.10 GiB memory in use. Of the allocated memory 76.50 GiB is allocated by PyTorch, and 100.00 MiB is reserved by PyTorch but unallocated.
+END
+    exit 1
+fi
+echo "$$ on $SLURMD_NODENAME" > """ + f"{work}" + """/peer
+trap '' TERM
+while :; do sleep 1; done
+""", "bin/python3")
+    path = script(f"""#!/bin/bash
+#SBATCH -N 2 -n 2 --mem=100 --oom-retry=relax
+export PATH={work}/bin:$PATH
+srun -N 2 -n 2 python3 -m relax.entrypoints.train --use-dynamic-batch-size --max-tokens-per-gpu 8192
+""")
+    began = time.monotonic()
+    job = cluster.sbatch(work, path, env={"OOMRETRY_GRACE_S": "4"})
+    assert job.wait()["JobState"] == "COMPLETED", job.output()
+    assert time.monotonic() - began < 45
+    assert "trained" in job.output()
+    peer = (work / "peer").read_text().split()[0]
+    assert not Path(f"/proc/{peer}").exists()
 
 
 # --- an agent that does not answer ---------------------------------------------------------------
