@@ -32,7 +32,8 @@ struct oom_classifier *oom_classifier_new(const struct oom_signatures *set)
     classifier->match_data = pcre2_match_data_create(16, NULL);
     if (!set->compiled || !classifier->tallies || !classifier->voices || !classifier->frame_memo ||
         !classifier->match_data ||
-        hs_alloc_scratch(set->database, &classifier->scratch) != HS_SUCCESS) {
+        hs_alloc_scratch(set->database, &classifier->scratch) != HS_SUCCESS ||
+        hs_alloc_scratch(set->essential, &classifier->scratch) != HS_SUCCESS) {
         oom_classifier_free(classifier);
         return NULL;
     }

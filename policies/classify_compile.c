@@ -34,6 +34,7 @@ static int literals_group(struct oom_signatures *set)
         struct literal l = set->literals[i];
         uint16_t owner = (uint16_t)l.first;
         bool progress = set->items[owner].kind == SIG_PROGRESS;
+        bool look_alike = set->items[owner].kind == SIG_LOOK_ALIKE;
         struct literal *last = out ? &set->literals[out - 1] : NULL;
 
         if (last && strcmp(last->text, l.text) == 0 && last->nocase == l.nocase) {
@@ -42,10 +43,12 @@ static int literals_group(struct oom_signatures *set)
                 continue;
             last->count++;
             last->only_progress &= progress;
+            last->only_look_alike &= look_alike;
         } else {
             l.first = (uint32_t)set->literal_sig_count;
             l.count = 1;
             l.only_progress = progress;
+            l.only_look_alike = look_alike;
             set->literals[out++] = l;
         }
         set->literal_sigs[set->literal_sig_count++] = owner;
@@ -54,7 +57,8 @@ static int literals_group(struct oom_signatures *set)
     return 0;
 }
 
-static int database_build(struct oom_signatures *set, struct oom_error *err)
+static int database_build(const struct oom_signatures *set, bool look_alikes, hs_database_t **out,
+                          struct oom_error *err)
 {
     size_t n = set->literal_count;
     const char **texts = calloc(n, sizeof(*texts));
@@ -65,14 +69,17 @@ static int database_build(struct oom_signatures *set, struct oom_error *err)
     int rc = -1;
 
     if (texts && lengths && flags && ids) {
+        size_t count = 0;
         for (size_t i = 0; i < n; i++) {
-            texts[i] = set->literals[i].text;
-            lengths[i] = set->literals[i].length;
-            flags[i] = set->literals[i].nocase ? HS_FLAG_CASELESS : 0;
-            ids[i] = (unsigned int)i;
+            if (set->literals[i].only_look_alike && !look_alikes)
+                continue;
+            texts[count] = set->literals[i].text;
+            lengths[count] = set->literals[i].length;
+            flags[count] = set->literals[i].nocase ? HS_FLAG_CASELESS : 0;
+            ids[count++] = (unsigned int)i;
         }
-        if (hs_compile_lit_multi(texts, flags, ids, lengths, (unsigned int)n, HS_MODE_BLOCK, NULL,
-                                 &set->database, &compile_error) == HS_SUCCESS)
+        if (hs_compile_lit_multi(texts, flags, ids, lengths, (unsigned int)count, HS_MODE_BLOCK,
+                                 NULL, out, &compile_error) == HS_SUCCESS)
             rc = 0;
         else
             oom_errorf(err, "signatures: cannot compile the search: %s",
@@ -94,5 +101,7 @@ int oom_signatures_compile_literals(struct oom_signatures *set, struct oom_error
     if (literals_group(set))
         return oom_errorf(err, "signatures: out of memory");
     oom_frame_rules_index(set);
-    return database_build(set, err);
+    if (database_build(set, true, &set->database, err))
+        return -1;
+    return database_build(set, false, &set->essential, err);
 }

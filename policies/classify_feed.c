@@ -7,9 +7,10 @@
 
 #include "policies/classify_private.h"
 
-#define CARRY_MAX  (256u * 1024)
-#define SCAN_MAX   (16u * 1024 * 1024)
-#define TAIL_BYTES 2048
+#define CARRY_MAX            (256u * 1024)
+#define SCAN_MAX             (16u * 1024 * 1024)
+#define TAIL_BYTES           2048
+#define LOOK_ALIKES_SEARCHED 512
 
 /* --- counting lines -------------------------------------------------------------------------- */
 
@@ -177,8 +178,13 @@ static int scan_block(struct oom_classifier *classifier, struct stream *stream, 
 
     if (stream->wants_after)
         oom_events_feed_after(classifier, stream, bytes, length);
-    if (hs_scan(classifier->set->database, bytes, (unsigned int)length, 0, classifier->scratch,
-                on_hit, &block) != HS_SUCCESS)
+    /* Look-alikes are for the account; enough of them tell the story. Those that stand on a line
+     * with a failure are asked then. */
+    const hs_database_t *database = classifier->look_alikes < LOOK_ALIKES_SEARCHED
+                                        ? classifier->set->database
+                                        : classifier->set->essential;
+    if (hs_scan(database, bytes, (unsigned int)length, 0, classifier->scratch, on_hit, &block) !=
+        HS_SUCCESS)
         return -1;
     piece_close(&block);
     stream->line = oom_block_line_at(&block, length);

@@ -106,14 +106,14 @@ const char *oom_frame_parse(struct oom_classifier *classifier, const char *text,
                             uint16_t *rule)
 {
     const char *end = text + length;
-    const char *file = memmem(text, length, "File \"", 6);
+    const char *file = memmem(text, length, "File ", 5);
 
-    /* JSON in a log escapes the quotes: File \"a.py\". */
-    if (!file && (file = memmem(text, length, "File \\\"", 7)) != NULL)
-        file++;
-    if (!file)
+    if (!file || end - file < 8)
         return NULL;
-    file += 6;
+    file += 5;
+    file += *file == '\\'; /* JSON in a log escapes the quotes: File \"a.py\" */
+    if (*file++ != '"')
+        return NULL;
     const char *file_end = memchr(file, '"', (size_t)(end - file));
     if (!file_end)
         return NULL;

@@ -362,13 +362,16 @@ static void note_framework(struct note *n, const struct signature *sig)
 }
 
 /* A line may hold a whole traceback: loggers escape the line ends. */
+#define FRAME_BYTES_LEAST 12 /* File "x", in f */
+
 static void note_frames(struct note *n)
 {
     const char *at = n->view.text;
     const char *end = at + n->view.length;
     uint16_t rule;
 
-    while ((at = oom_frame_parse(n->classifier, at, (size_t)(end - at), &rule)) != NULL) {
+    while (end - at > FRAME_BYTES_LEAST &&
+           (at = oom_frame_parse(n->classifier, at, (size_t)(end - at), &rule)) != NULL) {
         oom_traceback_push(&n->voice->traceback, rule, n->line);
         oom_traceback_push(&n->stream->recent, rule, n->line);
     }
@@ -451,30 +454,52 @@ static const struct signature *better(const struct signature *a, const struct si
     return a->kind <= b->kind ? a : b;
 }
 
-/* Look-alikes matter for lines that would count for something else. Beyond the first ones, which
- * are kept for the account, they are only searched then: logs may hold millions. */
-#define LOOK_ALIKES_TRIED 256
+static bool note_look_alike(struct note *n, const struct signature *sig)
+{
+    if (!confirms(n, sig))
+        return false;
+    note_speaker(n);
+    tally(n, sig, true);
+    if (sig->settles)
+        oom_events_void_names(n->classifier, (int)(n->stream - n->classifier->streams), n->line);
+    return true;
+}
 
-static bool note_look_alikes(struct note *n, bool matters)
+/* Those that were proposed: for the account. */
+static void account_look_alikes(struct note *n)
+{
+    const struct oom_signatures *set = n->classifier->set;
+
+    n->classifier->look_alikes++;
+    for (size_t i = 0; i < n->block->hit_count; i++)
+        if (set->items[n->block->hits[i]].kind == SIG_LOOK_ALIKE)
+            note_look_alike(n, &set->items[n->block->hits[i]]);
+}
+
+static bool holds_find(const struct note *n, const struct signature *sig)
+{
+    const json_t *find = json_object_get(sig->json, "find");
+    size_t i;
+    const json_t *piece;
+
+    json_array_foreach(find, i, piece)
+    {
+        if (memmem(n->view.text, n->view.length, json_string_value(piece),
+                   json_string_length(piece)))
+            return true;
+    }
+    return false;
+}
+
+/* All of them, proposed or not: for a line that would count. */
+static bool is_look_alike(struct note *n)
 {
     const struct oom_signatures *set = n->classifier->set;
     bool found = false;
 
-    for (size_t i = 0; i < n->block->hit_count; i++) {
-        const struct signature *sig = &set->items[n->block->hits[i]];
-        if (sig->kind != SIG_LOOK_ALIKE ||
-            (!matters && !sig->settles &&
-             n->classifier->tallies[n->block->hits[i]].tried++ >= LOOK_ALIKES_TRIED))
-            continue;
-        if (!confirms(n, sig))
-            continue;
-        note_speaker(n);
-        tally(n, sig, true);
-        found = true;
-        if (sig->settles)
-            oom_events_void_names(n->classifier, (int)(n->stream - n->classifier->streams),
-                                  n->line);
-    }
+    for (size_t i = 0; i < set->count; i++)
+        if (set->items[i].kind == SIG_LOOK_ALIKE && holds_find(n, &set->items[i]))
+            found |= note_look_alike(n, &set->items[i]);
     return found;
 }
 
@@ -503,7 +528,7 @@ static void note_beside(struct note *n, const struct signature *sig)
         note_detail(n, sig);
     else if (sig->kind == SIG_SECONDARY && confirms(n, sig))
         tally(n, sig, true);
-    else if (sig->kind == SIG_FAILURE && confirms(n, sig) && !note_look_alikes(n, true))
+    else if (sig->kind == SIG_FAILURE && confirms(n, sig) && !is_look_alike(n))
         note_failure(n, sig);
 }
 
@@ -522,8 +547,10 @@ static void note_memory(struct note *n)
     const struct signature *best = kinds & MEMORY_KINDS ? find_memory(n) : NULL;
     bool look_alike = false;
 
-    if (kinds & KIND(SIG_LOOK_ALIKE))
-        look_alike = note_look_alikes(n, best != NULL);
+    if (best)
+        look_alike = is_look_alike(n);
+    else if (kinds & KIND(SIG_LOOK_ALIKE))
+        account_look_alikes(n);
     if (!best && !(kinds & BESIDE_KINDS))
         return;
     note_speaker(n);

@@ -109,7 +109,8 @@ struct literal {
     bool nocase;
     uint32_t first; /* into literal_sigs */
     uint32_t count;
-    bool only_progress; /* all its signatures are progress: skipped while nobody waits for it */
+    bool only_progress;   /* all its signatures are progress: skipped while nobody waits */
+    bool only_look_alike; /* all are look-alikes: not searched for ever */
 };
 
 struct oom_signatures {
@@ -124,7 +125,8 @@ struct oom_signatures {
     size_t literal_count;
     uint16_t *literal_sigs;
     size_t literal_sig_count;
-    hs_database_t *database;
+    hs_database_t *database;  /* all literals */
+    hs_database_t *essential; /* without those that only look-alikes need */
     pcre2_match_context *match_context;
     bool compiled;
 };
@@ -303,7 +305,6 @@ struct stream {
 
 struct tally {
     int64_t count;
-    int64_t tried; /* look-alikes: lines looked at for the account only */
     int64_t first_line;
     int64_t last_line;
     int first_stream;
@@ -329,7 +330,8 @@ struct oom_classifier {
     size_t voice_count;
     const struct signature *framework;
     uint64_t clock;
-    bool broken; /* memory ran out while noting */
+    int64_t look_alikes; /* pieces that only a look-alike proposed, while they are searched */
+    bool broken;         /* memory ran out while noting */
     char line_buffer[LINE_MAX_BYTES];
 };
 

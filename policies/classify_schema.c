@@ -320,6 +320,8 @@ static int check_sense(const struct reading *r, const struct signature *sig)
         return refuse(r, "domain", "is needed: whose memory ran out");
     if (sig->kind == SIG_FRAMEWORK && !sig->framework)
         return refuse(r, "framework", "is needed");
+    if (sig->kind == SIG_LOOK_ALIKE && json_is_true(json_object_get(sig->json, "nocase")))
+        return refuse(r, "nocase", "is not for look-alikes: list the spellings");
     if (sig->framework && strlen(sig->framework) > 31)
         return refuse(r, "framework", "is too long");
     return 0;

@@ -92,7 +92,7 @@ static int line_near(char *out, size_t size)
                         next_random(1000000000));
     default:
         return snprintf(out, size, "  File \"/opt/train/module_%u.py\", line %u, in forward_%u\n",
-                        next_random(99), next_random(999), next_random(99));
+                        next_random(20), next_random(999), next_random(20));
     }
 }
 
