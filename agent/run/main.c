@@ -264,7 +264,7 @@ static int supervise(struct run *run)
         if (next == NEXT_STOP)
             break;
     }
-    if (run->options.in_job)
+    if (run->options.in_job && !run->untold)
         resubmit_forget(run);
     oom_edits_free(&attempt.edits);
     launch_close(&run->launch);

@@ -222,6 +222,7 @@ static int decide(struct run *run, struct attempt *attempt, const struct oom_inc
             body ? api_call(run->api, "POST", "/v1/attempts/end", body, last_reply, &err) : -1;
         json_decref(body);
         if (status != 200) {
+            run->untold = true;
             say("no decision from %s: %s", api_where(run->api), err.text);
             break;
         }

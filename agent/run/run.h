@@ -147,6 +147,7 @@ struct run {
     int64_t attempt_number;          /* of the running attempt */
     struct seen *seen;               /* command lines of this attempt */
     bool after;                      /* in the place of a supervisor that was lost (after.c) */
+    bool untold;                     /* the head did not answer at the end: somebody acts later */
     struct policy_set prefetched;    /* for the next decision; empty: not yet */
     struct oom_policy *proof_policy; /* whose edits are in force; NULL on first attempts */
 };
