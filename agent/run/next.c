@@ -260,6 +260,7 @@ static enum next out_of_memory(struct run *run, struct attempt *attempt, struct 
 
     oom_decision_init(&decision);
     if (fetch_policies(run, attempt, &set, &err) < 0) {
+        run->untold = true;
         say_stop(run, attempt, incident, err.text, "");
         return NEXT_STOP;
     }
