@@ -185,6 +185,18 @@ static size_t bearer(const char *text, size_t at, size_t length)
     return 0;
 }
 
+/* Of a terminal's control sequence (ESC [ … letter): colours say nothing in a record. 0: none. */
+static size_t escape_length(const char *text, size_t length)
+{
+    size_t n = 2;
+
+    if (length < 3 || text[0] != '\033' || text[1] != '[')
+        return 0;
+    while (n < length && n < 32 && !(text[n] >= '@' && text[n] <= '~'))
+        n++;
+    return n < length && n < 32 ? n + 1 : 0;
+}
+
 char *oom_redact(const char *text, size_t length)
 {
     struct output out = {0};
@@ -212,6 +224,11 @@ char *oom_redact(const char *text, size_t length)
             while (i < length && is_value_char(text[i]))
                 i++;
             put(&out, mark, sizeof(mark) - 1);
+            continue;
+        }
+        size_t colour = escape_length(text + i, length - i);
+        if (colour) {
+            i += colour;
             continue;
         }
         if (!word_start || !is_name_char(text[i])) {
