@@ -39,6 +39,7 @@ exec /usr/bin/python3 -c 'x = bytearray(140 << 20)'
 """
 CAUSES = {
     "gpu": (GPU_TRAINER.replace("AFTER", ":"), "", 200),
+    "slow gpu": (GPU_TRAINER.replace("AFTER", "sleep 3"), "", 200),
     "host, batch step": (HOST_TRAINER, "", 110),
     "host, srun step": (HOST_TRAINER, "srun --export=ALL -n 1 ", 110),
     # The trainer is a child of the script, which is a child of oomrun.

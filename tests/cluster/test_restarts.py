@@ -2,13 +2,14 @@
 """The table "Kinds of jobs" of docs/restarts.md, row by row: the table is the test."""
 import concurrent.futures
 import os
+import signal
 import tempfile
 from pathlib import Path
 
 import pytest
 
 import kinds
-from conftest import OWNER, REPO
+from conftest import OWNER, REPO, Job, wait_for
 
 AT_ONCE = 6
 COLUMNS = ("kind", "cause", "mode", "states", "ways", "starts", "dependents")
@@ -57,3 +58,30 @@ def test_row(outcomes, row):
         pytest.skip("no memory cgroup here")
     expected = {key: row[key] for key in ("states", "ways", "starts", "dependents")}
     assert outcomes[label(row)] == expected
+
+
+# --- what happens to the whole cluster at once ---------------------------------------------------
+
+
+def restart_agent_after(cluster, ready):
+    """Stops the agent for good, waits, and starts it again."""
+    pid = cluster.record["daemons"]["oomagent"]["pid"]
+    os.killpg(pid, signal.SIGKILL)
+    wait_for(ready, "what happens without the agent")
+    cluster.devcluster("restart", "oomagent")
+
+
+@pytest.mark.parametrize("kind", ["plain", "afterok", "array", "no-requeue"])
+def test_agent_down_then_up(cluster, work, script, kind):
+    """The agent is killed while the job runs and comes back after the job has failed for want of a
+    decision: the head's open attempts are found, and the job is queued or submitted again."""
+    job, after = kinds.submit(cluster, work, script, kind, "slow gpu", "auto")
+    target = kinds.watched(job, kind)
+    wait_for(lambda: any(run[1] != "0" for run in kinds.runs(work)), "the first start")
+    restart_agent_after(cluster, lambda: target.state == "FAILED")
+    story = wait_for(lambda: kinds.is_over(cluster, target), "the lineage to end", pause_s=0.4)
+    assert story["lineage"]["state"] == "completed", (story["lineage"], job.output())
+    assert Job(cluster, story["lineage"]["jobs"][-1], "").state == "COMPLETED"
+    assert len(story["attempts"]) == 2
+    if after:
+        assert kinds.dependent_outcome(cluster, after) == "run"
