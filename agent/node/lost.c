@@ -18,6 +18,7 @@
 #include "agent/lib/log.h"
 #include "agent/lib/paths.h"
 #include "agent/lib/urlquery.h"
+#include "agent/node/local.h"
 #include "agent/node/node.h"
 #include "agent/sched/slurm_fields.h"
 
@@ -144,9 +145,23 @@ static bool is_lost(const json_t *attempt, const json_t *states, int64_t now_ms)
            !json_get_bool(attempt, "done", false);
 }
 
+/* The controller calls it RUNNING, and its supervisor was killed together with all that could have
+ * said so. */
+static bool is_orphan(const json_t *attempt, const json_t *states, const struct local *local,
+                      int64_t now_ms)
+{
+    const char *job = json_get_string(attempt, "job", "");
+
+    return strcmp(json_get_string(states, job, ""), "RUNNING") == 0 &&
+           strcmp(json_get_string(attempt, "state", ""), "running") == 0 &&
+           now_ms - json_get_int(attempt, "updated_ms", now_ms) >= QUIET_MS &&
+           local_is_orphan(local, json_get_string(attempt, "node", ""), job);
+}
+
 static void check_all(struct api *head, const struct config *config)
 {
     json_t *reply = NULL, *attempt;
+    struct local local = {NULL, NULL};
     size_t i;
 
     if (api_call(head, "GET", "/v1/attempts/open?scheduler=slurm", NULL, &reply, NULL) != 200 ||
@@ -155,10 +170,17 @@ static void check_all(struct api *head, const struct config *config)
         return;
     }
     json_t *states = job_states();
-    if (states)
-        json_array_foreach(json_object_get(reply, "attempts"), i,
-                           attempt) if (is_lost(attempt, states, json_get_int(reply, "now_ms", 0)))
+    int64_t now_ms = json_get_int(reply, "now_ms", 0);
+    bool looked = states && local_look(&local) == 0;
+    json_array_foreach(json_object_get(reply, "attempts"), i, attempt)
+    {
+        if (states && is_lost(attempt, states, now_ms))
             finish(head, config, attempt, -1);
+        else if (looked && is_orphan(attempt, states, &local, now_ms))
+            finish(head, config, attempt, SIGKILL);
+    }
+    if (looked)
+        local_free(&local);
     json_decref(states);
     json_decref(reply);
 }
