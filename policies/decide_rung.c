@@ -60,13 +60,16 @@ static double moving_bytes(const struct decide_env *env, const struct rung_param
     return params->share * (double)held + (double)n->tried_bytes;
 }
 
-/* Lowers `scale` as far as the missing bytes ask for. */
+/* Lowers `scale` as far as the missing bytes ask for. They are a lower bound, since the allocation
+ * that failed was one of several: a second use takes a larger step than the first. */
 static void fit_scale(const struct decide_env *env, const struct rung *rung,
                       struct rung_params *params)
 {
     int64_t missing = oom_numbers_short_bytes(&env->incident->numbers);
     double moving = moving_bytes(env, params);
 
+    if (rung->fit && lineage_uses(env->input, env->policy->name, rung->name) > 0)
+        params->scale = fmin(params->scale, fmax(params->scale * params->scale, params->least));
     if (!rung->fit || missing <= 0 || moving <= 0)
         return;
     double needed = 1.0 - MARGIN * (double)missing / moving;
