@@ -91,9 +91,6 @@ json_t *ray_follow_end_body(struct ray_follow *follow, const struct ray_end *end
 int ray_other_feed(struct ray_cluster *cluster, const json_t *job,
                    struct oom_classifier *classifier);
 
-/* Of a raylet's log, those records that name the job ("02000000"); a new string. Pure. */
-char *ray_other_raylet(const char *bytes, size_t length, const char *job_id);
-
 /* --- ray_script.c -------------------------------------------------------------------------------
  */
 

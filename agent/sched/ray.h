@@ -7,7 +7,8 @@
  *   ray_options.c  a line of `ray_clusters`      ray_record.c   a job's record, and making the next
  *   ray_http.c     one request                   ray_package.c  the working directory, packed again
  *   ray_api.c      the calls                     ray_words.c    the words of an entrypoint
- *   ray_logs.c     logs, incrementally           ray.c          struct sched */
+ *   ray_logs.c     logs, incrementally           ray_raylet.c   what a raylet's log tells of a job
+ *   ray.c          struct sched */
 #ifndef AGENT_SCHED_RAY_H
 #define AGENT_SCHED_RAY_H
 
@@ -165,6 +166,13 @@ json_t *ray_next_request(const json_t *job, const struct ray_next *next, struct 
 
 /* It is our own submission of that attempt. */
 bool ray_is_attempt(const json_t *job, int64_t lineage, int64_t attempt);
+
+/* --- ray_raylet.c: pure -------------------------------------------------------------------------
+ */
+
+/* Of a raylet's log, the records in which the memory monitor chose a worker of the job
+ * ("02000000"); a new string, "" when there is none. */
+char *ray_raylet_kills(const char *bytes, size_t length, const char *job_id);
 
 /* --- ray_words.c: pure --------------------------------------------------------------------------
  */

@@ -241,6 +241,40 @@ static void starts_of_scripts(void **state)
         assert_false(ray_start_parse(others[i], &s));
 }
 
+/* --- a raylet's log -----------------------------------------------------------------------------
+ */
+
+/* As 2.60 writes it: the job's worker is chosen, the driver's supervisor of another job stays. */
+static const char raylet_log[] =
+    "[2026-11-29 14:40:41,899 I 10900 10921] (raylet) threshold_memory_monitor.cc:128: Node memory "
+    "usage above threshold, used: 3807838208, threshold_bytes: 3791476736\n"
+    "[2026-11-29 14:40:42,465 I 10900 10900] (raylet) node_manager.cc:3199: Killing 1 worker(s), "
+    "kill details: Memory on the node (IP: 192.0.2.2, ID: 1601) was 3.59GB used / 23.54GB limit\n"
+    "OOM kill reason: Memory usage 3807838208B exceeded threshold of 3791476736B\n"
+    "Considered workers: [\n"
+    "Selected to kill: (Actor(85f9): job ID=02000000, lease ID=0100, task name=A.__init__, pid=1)\n"
+    "(Actor(f42c): job ID=01000000, lease ID=0000, task name=_ray_internal_job_actor_h1, pid=2)\n"
+    "]\n"
+    "[2026-11-29 14:40:43,160 I 10900 10900] (raylet) worker_killing_policy_by_time.cc:74: Still\n";
+
+static void whose_worker_was_killed(void **state)
+{
+    char *text = ray_raylet_kills(raylet_log, sizeof(raylet_log) - 1, "02000000");
+
+    (void)state;
+    assert_int_equal(strncmp(text, "[2026-11-29 14:40:42,465", 24), 0);
+    assert_non_null(strstr(text, "3.59GB used"));
+    assert_null(strstr(text, "Still"));
+    assert_null(strstr(text, "threshold_memory_monitor"));
+    free(text);
+    text = ray_raylet_kills(raylet_log, sizeof(raylet_log) - 1, "01000000");
+    assert_string_equal(text, "");
+    free(text);
+    text = ray_raylet_kills("", 0, "01000000");
+    assert_string_equal(text, "");
+    free(text);
+}
+
 /* --- the log in JSON ----------------------------------------------------------------------------
  */
 
@@ -541,6 +575,7 @@ int main(void)
         cmocka_unit_test(one_owner_of_the_retry),
         cmocka_unit_test(the_next_submission),
         cmocka_unit_test(starts_of_scripts),
+        cmocka_unit_test(whose_worker_was_killed),
         cmocka_unit_test(unquoting),
         cmocka_unit_test(packing),
         cmocka_unit_test(which_cluster),

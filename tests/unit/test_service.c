@@ -218,6 +218,57 @@ static void a_lost_job_is_not_taken_for_its_successor(void **state)
     json_decref(reply);
 }
 
+static json_t *begin_once(struct fixture *f, const char *job)
+{
+    json_t *body = begin_body(job, job, 0);
+
+    json_object_set_new(body, "once", json_true());
+    return call(f, "POST", "/v1/attempts/begin", body, 200);
+}
+
+/* A watcher that has forgotten everything begins each job again, in any order, at any time. */
+static void ids_that_never_come_back(void **state)
+{
+    struct fixture *f = *state;
+    json_t *reply = begin_once(f, "s");
+    json_int_t lineage = json_get_int(reply, "lineage", 0);
+
+    assert_string_equal(json_get_string(reply, "state", ""), "running");
+    json_decref(reply);
+    json_decref(call(f, "POST", "/v1/attempts/end", oom_end(lineage, 1, "12288"), 200));
+    reply = begin_once(f, "s");
+    assert_int_equal(json_get_int(reply, "attempt", 0), 1);
+    assert_string_equal(json_get_string(reply, "state", ""), "ended");
+    assert_string_equal(json_get_string(reply, "next_state", ""), "intended");
+    json_decref(reply);
+    /* The next submission's id is known before it begins. */
+    json_decref(call(f, "POST", "/v1/attempts/note",
+                     json_pack("{s:I, s:i, s:s, s:s}", "lineage", lineage, "attempt", 2, "acted",
+                               "submitting", "job", "s-oom2"),
+                     200));
+    reply = begin_once(f, "s-oom2");
+    assert_int_equal(json_get_int(reply, "lineage", 0), lineage);
+    assert_int_equal(json_get_int(reply, "attempt", 0), 2);
+    assert_true(json_array_size(json_object_get(reply, "edits")) > 0);
+    json_decref(reply);
+    json_decref(call(f, "POST", "/v1/attempts/end",
+                     json_pack("{s:I, s:i, s:b, s:{s:i}}", "lineage", lineage, "attempt", 2,
+                               "completed", 1, "exit", "exit_code", 0),
+                     200));
+    /* All is over: nothing begins anew. */
+    for (int i = 0; i < 2; i++) {
+        reply = begin_once(f, i ? "s-oom2" : "s");
+        assert_int_equal(json_get_int(reply, "lineage", 0), lineage);
+        assert_int_equal(json_get_int(reply, "attempt", 0), i + 1);
+        assert_string_equal(json_get_string(reply, "state", ""), "ended");
+        assert_string_not_equal(json_get_string(reply, "next_state", ""), "intended");
+        json_decref(reply);
+    }
+    reply = call(f, "GET", "/v1/history/s-oom2", NULL, 200);
+    assert_int_equal(json_array_size(json_object_get(reply, "attempts")), 2);
+    json_decref(reply);
+}
+
 static void not_memory_is_not_retried(void **state)
 {
     struct fixture *f = *state;
@@ -440,6 +491,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(restarts_of_the_scheduler_keep_the_edits, setup, teardown),
         cmocka_unit_test_setup_teardown(a_job_id_comes_back, setup, teardown),
         cmocka_unit_test_setup_teardown(a_lost_job_is_not_taken_for_its_successor, setup, teardown),
+        cmocka_unit_test_setup_teardown(ids_that_never_come_back, setup, teardown),
         cmocka_unit_test_setup_teardown(not_memory_is_not_retried, setup, teardown),
         cmocka_unit_test_setup_teardown(memory_is_bounded_by_the_site, setup, teardown),
         cmocka_unit_test_setup_teardown(bounds_on_a_user, setup, teardown),
