@@ -85,3 +85,43 @@ def test_agent_down_then_up(cluster, work, script, kind):
     assert len(story["attempts"]) == 2
     if after:
         assert kinds.dependent_outcome(cluster, after) == "run"
+
+
+def below(pid):
+    """A process and all its descendants."""
+    found = [pid]
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            found += below(int(child))
+    return found
+
+
+def kill_step(job):
+    """slurmstepd of the batch step and everything below it, as when a node's memory is cleared."""
+    for entry in Path("/proc").iterdir():
+        try:
+            words = (entry / "cmdline").read_bytes() if entry.name.isdigit() else b""
+        except OSError:
+            continue
+        if words.startswith(f"slurmstepd: [{job.id}.batch]".encode()):
+            for pid in below(int(entry.name)):
+                os.kill(pid, signal.SIGKILL)
+            return
+    raise AssertionError(f"no slurmstepd of job {job.id}")
+
+
+@pytest.mark.parametrize("kind", ["plain", "kill-on-invalid-dep"])
+def test_slurmstepd_killed(cluster, work, script, kind):
+    """Nobody reports the end of the step, and Slurm goes on calling the job RUNNING; the node's
+    agent sees that its supervisor is gone."""
+    job, after = kinds.submit(cluster, work, script, kind, "slow gpu", "auto")
+    wait_for(lambda: "OutOfMemoryError" in job.output(), "the trainer to fail")
+    kill_step(job)
+    assert job.state == "RUNNING"
+    story = wait_for(lambda: kinds.is_over(cluster, job), "the lineage to end", pause_s=0.4)
+    assert story["lineage"]["state"] == "completed", story["lineage"]
+    assert [attempt["mode"] for attempt in story["attempts"]] == ["first", "requeue"]
+    assert job.record()["Restarts"] == "1"
+    assert len(kinds.runs(work)) == 2
+    if after:
+        assert kinds.dependent_outcome(cluster, after) == "run"
