@@ -57,8 +57,11 @@ static char *lines_before(const struct block *block)
     memcpy(buffer + have, block->bytes + line_start - take, take);
     have += take;
     size_t from = last_lines(buffer, have, WINDOW_LINES_BEFORE);
-    if (have - from > WINDOW_BYTES)
+    if (have - from > WINDOW_BYTES) {
         from = have - WINDOW_BYTES;
+        const char *line = memchr(buffer + from, '\n', have - from);
+        from = line ? (size_t)(line - buffer) + 1 : have;
+    }
     return copy_text(buffer + from, have - from);
 }
 

@@ -51,6 +51,11 @@ static size_t clean(const char *raw, size_t length, char *out)
     return n;
 }
 
+void oom_line_strip(char *text)
+{
+    text[clean(text, strlen(text), text)] = '\0';
+}
+
 /* --- prefixes ------------------------------------------------------------------------------- */
 
 struct cursor {

@@ -172,6 +172,8 @@ struct line_view {
 
 /* Cleans [raw, raw+length) into view, using `scratch` (LINE_MAX_BYTES) when it must copy. */
 void oom_line_clean(const char *raw, size_t length, char *scratch, struct line_view *view);
+/* Takes terminal control out of a text in place. */
+void oom_line_strip(char *text);
 /* Reads the prefixes of a cleaned line. */
 void oom_line_speaker(struct line_view *view);
 

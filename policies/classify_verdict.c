@@ -179,6 +179,14 @@ static const char *sig_why(const struct signature *sig, const char *otherwise)
     return sig->why ? sig->why : otherwise;
 }
 
+static bool is_first_of_kind(const struct oom_classifier *c, size_t index)
+{
+    for (size_t i = 0; i < index; i++)
+        if (c->failures[i]->sig == c->failures[index]->sig)
+            return false;
+    return true;
+}
+
 static int fill_secondary(const struct oom_classifier *c, const struct event *cause,
                           struct oom_incident *out)
 {
@@ -207,10 +215,15 @@ static int fill_secondary(const struct oom_classifier *c, const struct event *ca
     }
     for (size_t i = 0; i < c->discounted_count; i++)
         rc |= add_secondary(c, c->discounted[i], c->discounted[i]->why, out);
-    for (size_t i = 0; i < c->failure_count; i++)
-        if (c->failures[i] != cause)
-            rc |= add_secondary(c, c->failures[i], sig_why(c->failures[i]->sig, "another failure"),
-                                out);
+    for (size_t i = 0; i < c->failure_count; i++) {
+        const struct event *e = c->failures[i];
+        const struct tally *t = &c->tallies[e->sig - c->set->items];
+        if (e == cause || (cause && e->sig == cause->sig) || !is_first_of_kind(c, i))
+            continue;
+        snprintf(why, sizeof(why), "%s (%lld line%s)", sig_why(e->sig, "another failure"),
+                 (long long)t->count, t->count == 1 ? "" : "s");
+        rc |= add_secondary(c, e, why, out);
+    }
     return rc;
 }
 

@@ -46,6 +46,7 @@ static int add_window(const struct oom_classifier *c, const struct event *e, siz
 
     if (asprintf(&text, "%s%s\n%s", before, e->text, after) < 0)
         return -1;
+    oom_line_strip(text);
     size_t length = strlen(text);
     if (length > *left) {
         free(text);

@@ -145,6 +145,14 @@ static void put_clean(struct output *out, char c)
     put(out, &c, 1);
 }
 
+static bool is_number(const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if (!isdigit((unsigned char)text[i]) && text[i] != '.' && text[i] != ',')
+            return false;
+    return true;
+}
+
 /* Behind a secret's name: the separator, an opening quote and the value. Returns where the value
  * starts, `at` when there is none, and its length. */
 static size_t secret_value(const char *text, size_t at, size_t length, size_t *value_length)
@@ -174,6 +182,8 @@ static size_t secret_value(const char *text, size_t at, size_t length, size_t *v
     /* "--token --other": a flag is no value; prose behind a space is none either. */
     if (i == start || (only_space && (text[start] == '-' || i - start < 8)))
         return at;
+    if (is_number(text + start, i - start))
+        return at; /* "#token: 132621" is a count */
     *value_length = i - start;
     return start;
 }

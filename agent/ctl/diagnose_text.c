@@ -45,6 +45,22 @@ static void print_window(const json_t *window, int64_t decisive)
     }
 }
 
+/* Does this window hold the decisive line at its place? */
+static bool shows(const json_t *window, const struct oom_line *cause)
+{
+    const char *file = json_string_value(json_object_get(window, "file"));
+    const char *text = json_string_value(json_object_get(window, "text"));
+    int64_t line = json_integer_value(json_object_get(window, "line"));
+
+    if (!text || line > cause->line || (file && cause->file && strcmp(file, cause->file) != 0))
+        return false;
+    for (; line < cause->line && *text; line++) {
+        text += strcspn(text, "\n");
+        text += *text == '\n';
+    }
+    return strncmp(text, cause->text, strlen(cause->text)) == 0;
+}
+
 static int print_cause(struct oom_classifier *classifier, const struct oom_line *cause,
                        struct oom_error *err)
 {
@@ -55,14 +71,12 @@ static int print_cause(struct oom_classifier *classifier, const struct oom_line 
 
     if (!windows)
         return oom_errorf(err, "out of memory");
-    /* The window that starts closest before the line, in the same file. */
     json_array_foreach(windows, i, window)
     {
-        const char *file = json_string_value(json_object_get(window, "file"));
-        int64_t first = json_integer_value(json_object_get(window, "line"));
-        if (cause->file && file && strcmp(file, cause->file) == 0 && first <= cause->line &&
-            (!found || first > json_integer_value(json_object_get(found, "line"))))
+        if (shows(window, cause)) {
             found = window;
+            break;
+        }
     }
     printf("\n%s:%lld%s\n",
            cause->file && strcmp(cause->file, "-") ? cause->file : "standard input",

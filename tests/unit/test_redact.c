@@ -51,6 +51,7 @@ static void the_rest_stays(void **state)
         "prefill throughput 9 token/s",
         "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
         "the key is under the mat",
+        "#running-req: 30, #token: 118869, token usage: 0.77",
         "--token --other-flag",
         "",
     };
