@@ -26,11 +26,11 @@ static char *read_proc(const char *pid, const char *what, size_t *length)
 
 static void add_session_dir(struct ray_place *out, const char *path, size_t length)
 {
-    char *slot = out->session_dirs[out->session_dir_count];
     struct stat st;
 
     if (out->session_dir_count == RAY_MAX_SESSION_DIRS || length >= sizeof(out->session_dirs[0]))
         return;
+    char *slot = out->session_dirs[out->session_dir_count];
     memcpy(slot, path, length);
     slot[length] = '\0';
     for (int i = 0; i < out->session_dir_count; i++)

@@ -37,11 +37,10 @@ json_t *ray_jobs_normalise(const json_t *answer)
     {
         add_record(out, "", record);
     }
-    if (json_is_object(answer))
-        json_object_foreach((json_t *)answer, key, record)
-        {
-            add_record(out, key, record);
-        }
+    json_object_foreach((json_t *)answer, key, record)
+    {
+        add_record(out, key, record);
+    }
     return out;
 }
 
