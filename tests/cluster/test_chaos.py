@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random kills at random moments: no lineage is lost, none is retried twice for one failure, the
 database stays consistent. OOMRETRY_CHAOS_RUNS sets how many (a few by default)."""
+import contextlib
 import json
 import os
 import random
@@ -81,10 +82,12 @@ def kill(cluster, victim, job):
     """SIGKILL, and what died is started again as a service manager would."""
     if victim == "oomrun":
         for pid in pids(f"oomrun --slurm {cluster.dir}/.*job0*{job}/"):
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
     elif victim == "slurmstepd":
         for pid in pids(rf"slurmstepd: \\[{job}\\."):
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
     else:
         name = victim
         if victim == "slurmd":
