@@ -175,14 +175,15 @@ static uint16_t method_rule(const struct oom_signatures *set, const char *method
 {
     char remote[128];
 
-    for (const char *name = method; name && *name; name = strchr(name, '_')) {
-        name += name != method;
+    for (const char *name = method; name && *name;) {
         int n = snprintf(remote, sizeof(remote), "remote:%s", name);
         uint16_t rule = oom_frame_rule_find(set, remote, (size_t)n, NULL, 0);
         if (!rule)
             rule = oom_frame_rule_find(set, name, strlen(name), NULL, 0);
         if (rule)
             return rule;
+        name = strchr(name, '_');
+        name = name ? name + 1 : NULL;
     }
     return 0;
 }
@@ -433,7 +434,7 @@ static void note_course(struct note *n, const struct signature *sig)
     case SIG_RESTART:
         tally(n, sig, true);
         s->restarted = true;
-        s->restart_weak = sig->weak;
+        s->restart_weak = sig->weak && (s->restart_weak || s->restart_line != n->line);
         s->restart_line = n->line;
         s->phase = OOM_PHASE_UNKNOWN;
         s->ended_line = 0;

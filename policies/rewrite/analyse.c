@@ -123,38 +123,21 @@ static void find_training(struct rw_analysis *a, const struct oom_policy *policy
     spread_training(a);
 }
 
-/* Names of variables that the training commands' words came through. */
-struct names {
-    const char *items[512];
-    size_t count;
-};
-
-static void add_name(struct names *names, const char *name)
-{
-    for (size_t i = 0; i < names->count; i++)
-        if (strcmp(names->items[i], name) == 0)
-            return;
-    if (names->count < 512)
-        names->items[names->count++] = name;
-}
-
-static void names_of_text(struct names *names, const struct rw_text *text, int depth)
+/* Marks the variables that a text came through. */
+static void mark_used(struct rw *rw, const struct rw_text *text, int depth)
 {
     for (size_t i = 0; i < text->count; i++) {
         const struct rw_frag *frag = &text->frags[i];
         for (const struct rw_via *via = frag->via; via; via = via->next)
             if (via->name && *via->name)
-                add_name(names, via->name);
-        if (frag->buf->text && depth < 16) {
-            struct rw_text inner = *frag->buf->text;
-            names_of_text(names, &inner, depth + 1);
-        }
+                rw_var_at(rw, via->name, strlen(via->name))->used = true;
+        if (frag->buf->text && depth < 16)
+            mark_used(rw, frag->buf->text, depth + 1);
     }
 }
 
 static void mark_relevant(struct rw_analysis *a)
 {
-    struct names names = {.count = 0};
     struct rw *rw = &a->rw;
 
     for (size_t w = 0; w < a->count; w++) {
@@ -163,23 +146,21 @@ static void mark_relevant(struct rw_analysis *a)
             if (!cmd->training)
                 continue;
             for (size_t f = 0; f < cmd->fields.count; f++)
-                names_of_text(&names, &cmd->fields.items[f].text, 0);
-            /* All words of a text have the text's own names. */
+                mark_used(rw, &cmd->fields.items[f].text, cmd->buf->text ? 16 : 0);
+            /* All words of a text have the text's own origin. */
             if (cmd->buf->text)
-                names_of_text(&names, cmd->buf->text, 0);
+                mark_used(rw, cmd->buf->text, 0);
         }
     }
+    for (size_t e = 0; e < rw->env_count; e++)
+        rw_var_at(rw, rw->env_names[e], strlen(rw->env_names[e]))->used = true;
     for (size_t d = 0; d < rw->decision_count; d++) {
         struct rw_decision *decision = &rw->decisions[d];
         decision->relevant |= decision->commands;
-        for (size_t n = 0; n < names.count && !decision->relevant; n++) {
-            decision->relevant = decision->name && strcmp(decision->name, names.items[n]) == 0;
-            for (size_t i = 0; i < decision->assigned_count && !decision->relevant; i++)
-                decision->relevant = strcmp(decision->assigned[i], names.items[n]) == 0;
-        }
-        for (size_t e = 0; e < rw->env_count && !decision->relevant; e++)
-            for (size_t i = 0; i < decision->assigned_count && !decision->relevant; i++)
-                decision->relevant = strcmp(decision->assigned[i], rw->env_names[e]) == 0;
+        if (decision->name)
+            decision->relevant |= rw_var_at(rw, decision->name, strlen(decision->name))->used;
+        for (size_t i = 0; i < decision->assigned_count && !decision->relevant; i++)
+            decision->relevant = decision->assigned[i]->used;
     }
 }
 
@@ -243,13 +224,8 @@ int rw_analyse(struct rw_analysis *a, const struct oom_script *script, const cha
         explore(a, policy);
         return 0;
     }
-    rw->decisions = rw_alloc(&rw->arena, (like->rw.decision_count + 1) * sizeof(*rw->decisions));
-    for (size_t d = 0; d < like->rw.decision_count; d++) {
-        rw->decisions[d].key = like->rw.decisions[d].key;
-        rw->decisions[d].choices = like->rw.decisions[d].choices;
-    }
-    rw->decision_count = like->rw.decision_count;
-    rw->decision_capacity = like->rw.decision_count + 1;
+    for (size_t d = 0; d < like->rw.decision_count; d++)
+        rw_decision_at(rw, like->rw.decisions[d].key, like->rw.decisions[d].choices, NULL);
     for (size_t w = 0; w < like->count; w++)
         walk_world(a, like->worlds[w].last, like->worlds[w].flip, like->worlds[w].flip_choice);
     find_training(a, policy);

@@ -8,11 +8,13 @@
 
 #define MAX_WAYS 64
 
-static struct rw_decision *decision_at(struct rw *rw, uint64_t key, int choices, const char *name)
+struct rw_decision *rw_decision_at(struct rw *rw, uint64_t key, int choices, const char *name)
 {
-    for (size_t i = 0; i < rw->decision_count; i++)
-        if (rw->decisions[i].key == key)
-            return &rw->decisions[i];
+    size_t *bucket = &rw->decision_buckets[key % RW_DECISION_BUCKETS];
+
+    for (size_t i = *bucket; i; i = rw->decisions[i - 1].next)
+        if (rw->decisions[i - 1].key == key)
+            return &rw->decisions[i - 1];
     rw->decisions = rw_more(&rw->arena, rw->decisions, rw->decision_count, &rw->decision_capacity,
                             sizeof(*rw->decisions));
     struct rw_decision *decision = &rw->decisions[rw->decision_count++];
@@ -20,12 +22,14 @@ static struct rw_decision *decision_at(struct rw *rw, uint64_t key, int choices,
     decision->key = key;
     decision->choices = choices;
     decision->name = name;
+    decision->next = *bucket;
+    *bucket = rw->decision_count;
     return decision;
 }
 
 int rw_choose(struct rw *rw, uint64_t key, const char *name, int choices, uint64_t avoid)
 {
-    const struct rw_decision *decision = decision_at(rw, key, choices, name);
+    const struct rw_decision *decision = rw_decision_at(rw, key, choices, name);
     size_t index = (size_t)(decision - rw->decisions);
 
     if (index == rw->flip)
@@ -41,14 +45,14 @@ int rw_choose(struct rw *rw, uint64_t key, const char *name, int choices, uint64
 static void note_assigned(struct rw *rw, struct rw_decision *decision, const char *name,
                           size_t length)
 {
-    const struct rw_var *var = rw_var_at(rw, name, length);
+    struct rw_var *var = rw_var_at(rw, name, length);
 
     for (size_t i = 0; i < decision->assigned_count; i++)
-        if (decision->assigned[i] == var->name)
+        if (decision->assigned[i] == var)
             return;
     decision->assigned = rw_more(&rw->arena, decision->assigned, decision->assigned_count,
                                  &decision->assigned_capacity, sizeof(*decision->assigned));
-    decision->assigned[decision->assigned_count++] = var->name;
+    decision->assigned[decision->assigned_count++] = var;
 }
 
 /* Whether a command may lead to a program, or to assignments that are not in sight here. */
@@ -94,7 +98,7 @@ static void note_ways(struct rw *rw, const struct rw_buf *buf, uint64_t key, int
                       const uint32_t *from, const uint32_t *to, int ways)
 {
     size_t before = rw->decision_count;
-    struct rw_decision *decision = decision_at(rw, key, choices, NULL);
+    struct rw_decision *decision = rw_decision_at(rw, key, choices, NULL);
 
     for (int i = 0; rw->decision_count > before && i < ways; i++)
         note(rw, buf, decision, from[i], to[i]);

@@ -56,14 +56,26 @@ static bool counted(enum rw_node_type type)
            type != RW_N_VARIABLE_NAME && type != RW_N_SUBSCRIPT;
 }
 
-static size_t kind_of(TSNode node)
-{
-    const char *name = ts_node_type(node);
+#define MAX_SYMBOLS 512
 
-    for (size_t i = 0; i < KIND_COUNT; i++)
-        if (strcmp(kinds[i].name, name) == 0)
-            return i;
-    return KIND_COUNT;
+/* Kinds by the grammar's symbol numbers, filled as they are met; 0: not met yet. */
+struct kind_cache {
+    unsigned char kind[MAX_SYMBOLS];
+};
+
+static size_t kind_of(struct kind_cache *cache, TSNode node)
+{
+    TSSymbol symbol = ts_node_symbol(node);
+    const char *name = ts_node_type(node);
+    size_t kind = 0;
+
+    if (symbol < MAX_SYMBOLS && cache->kind[symbol])
+        return cache->kind[symbol] - 1U;
+    while (kind < KIND_COUNT && strcmp(kinds[kind].name, name) != 0)
+        kind++;
+    if (symbol < MAX_SYMBOLS)
+        cache->kind[symbol] = (unsigned char)(kind + 1);
+    return kind;
 }
 
 static uint32_t add_node(struct rw *rw, struct rw_buf *buf, TSNode ts, size_t kind)
@@ -85,6 +97,7 @@ static void copy_tree(struct rw *rw, struct rw_buf *buf, TSTree *tree)
 {
     TSTreeCursor cursor = ts_tree_cursor_new(ts_tree_root_node(tree));
     uint32_t order = 0;
+    struct kind_cache cache = {{0}};
     uint32_t parents[512];
     uint32_t last[512] = {0};
     size_t depth = 0;
@@ -95,7 +108,7 @@ static void copy_tree(struct rw *rw, struct rw_buf *buf, TSTree *tree)
     buf->node_count = 1;
     for (bool done = false; !done;) {
         TSNode ts = ts_tree_cursor_current_node(&cursor);
-        size_t kind = kind_of(ts);
+        size_t kind = kind_of(&cache, ts);
         uint32_t index = add_node(rw, buf, ts, kind);
         struct rw_node *node = &buf->nodes[index];
         node->order = counted(node->type) ? ++order : order;

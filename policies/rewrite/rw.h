@@ -202,10 +202,13 @@ struct rw_var {
     const struct rw_value *value; /* NULL: never set here: the environment's */
     bool loop;
     bool exported;
+    bool used; /* a training command's words came through it */
     struct rw_var *next;
 };
 
-#define RW_VAR_BUCKETS 256
+#define RW_VAR_BUCKETS      1024
+#define RW_FUNCTION_BUCKETS 64
+#define RW_DECISION_BUCKETS 1024
 
 struct rw_trail {
     struct rw_var *var;
@@ -319,9 +322,10 @@ struct rw_env {
 
 struct rw_decision {
     uint64_t key;
+    size_t next;      /* in its bucket: index + 1; 0 none */
     const char *name; /* of a variable of the environment */
     int choices;
-    const char **assigned; /* names that its branches assign */
+    struct rw_var **assigned; /* that its branches assign */
     size_t assigned_count, assigned_capacity;
     bool commands; /* a branch starts something */
     bool relevant;
@@ -335,7 +339,7 @@ struct rw {
     struct rw_var *vars[RW_VAR_BUCKETS];
     struct rw_trail *trail;
     size_t trail_count, trail_capacity;
-    struct rw_function *functions;
+    struct rw_function *functions[RW_FUNCTION_BUCKETS];
     struct rw_written *written;
     struct rw_fields positional;
     bool positional_known;
@@ -345,7 +349,8 @@ struct rw {
 
     struct rw_decision *decisions;
     size_t decision_count, decision_capacity;
-    const char *const *env_names; /* environment variables that are asked for */
+    size_t decision_buckets[RW_DECISION_BUCKETS]; /* index + 1 of the first */
+    const char *const *env_names;                 /* environment variables that are asked for */
     size_t env_count;
     bool opaque_env; /* a file that cannot be read was sourced: anything may be set */
     int piped;       /* depth of pipes that hide the status of what runs */
@@ -379,6 +384,7 @@ void rw_walk_function(struct rw *rw, struct rw_function *function, const struct 
                       size_t first);
 struct rw_function *rw_function_find(struct rw *rw, const char *name);
 /* The way that this world takes. Ways in `avoid` (bits) are only taken when asked for. */
+struct rw_decision *rw_decision_at(struct rw *rw, uint64_t key, int choices, const char *name);
 int rw_choose(struct rw *rw, uint64_t key, const char *name, int choices, uint64_t avoid);
 uint64_t rw_hash(uint64_t seed, uint64_t value);
 uint64_t rw_hash_string(const char *text, size_t length);

@@ -52,6 +52,11 @@ static void loop(struct rw *rw, struct rw_buf *buf, const struct rw_node *node)
     }
 }
 
+static struct rw_function **function_bucket(struct rw *rw, const char *name)
+{
+    return &rw->functions[rw_hash_string(name, strlen(name)) % RW_FUNCTION_BUCKETS];
+}
+
 static void define(struct rw *rw, struct rw_buf *buf, const struct rw_node *node)
 {
     struct rw_function *function = rw_alloc(&rw->arena, sizeof(*function));
@@ -64,15 +69,23 @@ static void define(struct rw *rw, struct rw_buf *buf, const struct rw_node *node
         else if (child->type == RW_N_COMPOUND || child->type == RW_N_SUBSHELL)
             function->node = i;
     }
+    if (!function->name || !function->node)
+        return;
+    struct rw_function *old = rw_function_find(rw, function->name);
+    if (old) { /* the later definition counts */
+        old->buf = buf;
+        old->node = function->node;
+        return;
+    }
+    struct rw_function **bucket = function_bucket(rw, function->name);
     function->buf = buf;
-    function->next = rw->functions;
-    if (function->name && function->node)
-        rw->functions = function;
+    function->next = *bucket;
+    *bucket = function;
 }
 
 struct rw_function *rw_function_find(struct rw *rw, const char *name)
 {
-    for (struct rw_function *f = rw->functions; f; f = f->next)
+    for (struct rw_function *f = *function_bucket(rw, name); f; f = f->next)
         if (strcmp(f->name, name) == 0)
             return f;
     return NULL;
@@ -194,7 +207,7 @@ void rw_walk_buf(struct rw *rw, struct rw_buf *buf)
 void rw_walk(struct rw *rw)
 {
     rw_trail_undo(rw, 0);
-    rw->functions = NULL;
+    memset(rw->functions, 0, sizeof(rw->functions));
     rw->written = NULL;
     rw->cmds = NULL;
     rw->cmd_count = rw->cmd_capacity = 0;
@@ -213,7 +226,8 @@ void rw_walk(struct rw *rw)
     rw_walk_buf(rw, rw->root);
     /* What nothing calls in sight may still be called: from a trap, by `export -f`. */
     rw->leaving = RW_GOES_ON;
-    for (struct rw_function *f = rw->functions; f; f = f->next)
-        if (!f->called)
-            rw_walk_function(rw, f, NULL, 0);
+    for (size_t i = 0; i < RW_FUNCTION_BUCKETS; i++)
+        for (struct rw_function *f = rw->functions[i]; f; f = f->next)
+            if (!f->called)
+                rw_walk_function(rw, f, NULL, 0);
 }
