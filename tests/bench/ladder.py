@@ -9,6 +9,7 @@ three counts that must be 0: identical retries (an attempt with the settings of 
 of memory before), illegal retries (the framework refused the flags), wrong retries (after a
 failure that was no memory). Exit 1 when a scenario does not end as it should.
 """
+
 import argparse
 import concurrent.futures
 import json
@@ -26,13 +27,26 @@ import harness  # noqa: E402
 
 def judge(sc, code, records, said):
     """What one scenario shows: counts, and the reasons why it did not end as it should."""
-    r = {'name': sc['name'], 'expect': sc['expect'], 'attempts': len(records), 'code': code,
-         'identical': 0, 'illegal': 0, 'wrong': 0, 'lost': 0, 'bad': [], 'path': []}
+    r = {
+        'name': sc['name'],
+        'expect': sc['expect'],
+        'attempts': len(records),
+        'code': code,
+        'identical': 0,
+        'illegal': 0,
+        'wrong': 0,
+        'lost': 0,
+        'bad': [],
+        'path': [],
+    }
     seen = set()
     for i, rec in enumerate(records):
         key = harness.settings_key(rec)
-        r['path'].append('%s %s' % (rec.get('domain', ''), rec.get('phase', ''))
-                         if rec['status'] == 'oom' else rec['status'])
+        r['path'].append(
+            '%s %s' % (rec.get('domain', ''), rec.get('phase', ''))
+            if rec['status'] == 'oom'
+            else rec['status']
+        )
         if i and key in seen:
             r['identical'] += 1
         if i and rec['status'] == 'refused':
@@ -43,7 +57,9 @@ def judge(sc, code, records, said):
             seen.add(key)
         if rec['status'] != 'ok':
             r['lost'] += rec['gpu_seconds']
-    r['why'] = next((line for line in reversed(said) if re.search('not retried|no retry|stopp|left', line)), '')
+    r['why'] = next(
+        (line for line in reversed(said) if re.search('not retried|no retry|stopp|left', line)), ''
+    )
     r['fixed'] = bool(records) and code == 0 and records[-1]['status'] == 'ok'
     if not records:
         r['bad'].append('the trainer never started')
@@ -95,9 +111,18 @@ def bench(build, only=None, jobs=2, verbose=False, keep=None, out=sys.stdout):
         for r in pool.map(lambda sc: run(sc, oomrun, keep), todo):
             results.append(r)
             if verbose or r['bad']:
-                print('%-4s %-32s %-5s %d attempts  %s%s' % (
-                    'FAIL' if r['bad'] else 'ok', r['name'], r['expect'], r['attempts'],
-                    ' > '.join(r['path']), '   (%s)' % '; '.join(r['bad']) if r['bad'] else ''), file=out)
+                print(
+                    '%-4s %-32s %-5s %d attempts  %s%s'
+                    % (
+                        'FAIL' if r['bad'] else 'ok',
+                        r['name'],
+                        r['expect'],
+                        r['attempts'],
+                        ' > '.join(r['path']),
+                        '   (%s)' % '; '.join(r['bad']) if r['bad'] else '',
+                    ),
+                    file=out,
+                )
                 if verbose:
                     for line in r['said']:
                         print('       ' + line, file=out)
@@ -111,12 +136,34 @@ def summary(results, out=sys.stdout):
     retries = [r['attempts'] - 1 for r in fixed] or [0]
     attempts = [r['attempts'] for r in fixed] or [0]
     lines = [
-        ('scenarios', '%d (%d fixable, %d out of reach, %d failures that are no memory, %d without failure)' % (
-            len(results), len(fixable), *(sum(r['expect'] == e for r in results) for e in ('stop', 'plain', 'ok')))),
-        ('fixed', '%d of %d = %.1f %%' % (len(fixed), len(fixable), 100.0 * len(fixed) / max(1, len(fixable)))),
-        ('attempts per fix', 'median %g, mean %.2f, most %d (retries: median %g)' % (
-            statistics.median(attempts), statistics.mean(attempts), max(attempts), statistics.median(retries))),
-        ('GPU-seconds lost', '%d a fixed job (simulated)' % (sum(r['lost'] for r in fixed) / max(1, len(fixed)))),
+        (
+            'scenarios',
+            '%d (%d fixable, %d out of reach, %d failures that are no memory, %d without failure)'
+            % (
+                len(results),
+                len(fixable),
+                *(sum(r['expect'] == e for r in results) for e in ('stop', 'plain', 'ok')),
+            ),
+        ),
+        (
+            'fixed',
+            '%d of %d = %.1f %%'
+            % (len(fixed), len(fixable), 100.0 * len(fixed) / max(1, len(fixable))),
+        ),
+        (
+            'attempts per fix',
+            'median %g, mean %.2f, most %d (retries: median %g)'
+            % (
+                statistics.median(attempts),
+                statistics.mean(attempts),
+                max(attempts),
+                statistics.median(retries),
+            ),
+        ),
+        (
+            'GPU-seconds lost',
+            '%d a fixed job (simulated)' % (sum(r['lost'] for r in fixed) / max(1, len(fixed))),
+        ),
         ('identical retries', sum(r['identical'] for r in results)),
         ('illegal retries', sum(r['illegal'] for r in results)),
         ('wrong retries', sum(r['wrong'] for r in results)),
@@ -133,7 +180,9 @@ def main():
     p.add_argument('--build', default=os.path.join(os.path.dirname(os.path.dirname(HERE)), 'build'))
     p.add_argument('--only', help='scenarios whose name matches')
     p.add_argument('--jobs', type=int, default=2)
-    p.add_argument('--verbose', action='store_true', help='a line for each scenario, and what oomrun said')
+    p.add_argument(
+        '--verbose', action='store_true', help='a line for each scenario, and what oomrun said'
+    )
     p.add_argument('--keep', help='directory that gets the scratch directories of failed scenarios')
     p.add_argument('--json', help='file that gets every result')
     a = p.parse_args()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The scenario bench as a test: every scenario under the real oomrun, and the marks it must reach."""
+
 import os
 import statistics
 import sys
@@ -31,7 +32,10 @@ def test_fixable_jobs_are_fixed(results):
 
 
 def test_few_attempts(results):
-    assert statistics.median(r["attempts"] for r in results if r["expect"] == "fixed" and r["fixed"]) <= 2
+    assert (
+        statistics.median(r["attempts"] for r in results if r["expect"] == "fixed" and r["fixed"])
+        <= 2
+    )
 
 
 @pytest.mark.parametrize("kind", ["identical", "illegal", "wrong"])
@@ -40,7 +44,11 @@ def test_no_senseless_retry(results, kind):
 
 
 def test_what_is_no_memory_runs_once(results):
-    assert {r["name"]: r["path"] for r in results if r["expect"] in ("plain", "ok") and r["attempts"] != 1} == {}
+    assert {
+        r["name"]: r["path"]
+        for r in results
+        if r["expect"] in ("plain", "ok") and r["attempts"] != 1
+    } == {}
 
 
 def test_stopping_has_a_reason(results):

@@ -7,6 +7,7 @@ that is no memory). `expect`: "fixed" (a retry must succeed), "stop" (memory, bu
 helps), "plain" (a failure that must not be retried), "ok" (nothing fails). `cure` are values of
 `set` that are known to fit, which proves that "fixed" can be had.
 """
+
 import glob
 import json
 import os
@@ -53,6 +54,7 @@ def fill(text, values):
         if m.group(2) is None:
             raise KeyError(m.group(1))
         return m.group(2)
+
     return re.sub(r'@(\w+)(?:\|([^@\n]*))?@', one, text)
 
 
@@ -79,11 +81,19 @@ def lay_out(sc, where, more=None):
 
 
 def environment(where, extra=None):
-    keep = {k: v for k, v in os.environ.items()
-            if k in ('LANG', 'TERM', 'TZ', 'LD_LIBRARY_PATH', 'ASAN_OPTIONS')}
-    keep.update(PATH=BIN + ':/usr/local/bin:/usr/bin:/bin', HOME=where, USER='alice', TMPDIR=where,
-                FAKE_TRAINER=os.path.join(where, '.trainer.json'),
-                FAKE_TRAINER_RECORD=os.path.join(where, '.record.jsonl'))
+    keep = {
+        k: v
+        for k, v in os.environ.items()
+        if k in ('LANG', 'TERM', 'TZ', 'LD_LIBRARY_PATH', 'ASAN_OPTIONS')
+    }
+    keep.update(
+        PATH=BIN + ':/usr/local/bin:/usr/bin:/bin',
+        HOME=where,
+        USER='alice',
+        TMPDIR=where,
+        FAKE_TRAINER=os.path.join(where, '.trainer.json'),
+        FAKE_TRAINER_RECORD=os.path.join(where, '.record.jsonl'),
+    )
     keep.update(extra or {})
     return keep
 
@@ -99,8 +109,15 @@ def records(where):
 def run(argv, where, extra=None, timeout=120, log='out.log'):
     """Exit code (negative: signal) of a command whose output goes to a file."""
     with open(os.path.join(where, log), 'w') as f:
-        p = subprocess.Popen(argv, cwd=where, env=environment(where, extra), stdin=subprocess.DEVNULL,
-                             stdout=f, stderr=subprocess.STDOUT, start_new_session=True)
+        p = subprocess.Popen(
+            argv,
+            cwd=where,
+            env=environment(where, extra),
+            stdin=subprocess.DEVNULL,
+            stdout=f,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
         try:
             return p.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -117,6 +134,9 @@ def play(sc, where, more=None, extra=None):
 
 def settings_key(record):
     """What two attempts must share to be the same attempt."""
-    env = {k: v for k, v in record['env'].items()
-           if not k.startswith('CUDA_VISIBLE') and 'OOM' not in k}
+    env = {
+        k: v
+        for k, v in record['env'].items()
+        if not k.startswith('CUDA_VISIBLE') and 'OOM' not in k
+    }
     return json.dumps([record['framework'], record['settings'], env], sort_keys=True)

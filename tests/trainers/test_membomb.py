@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """membomb under a real memory cgroup: the kernel kills it, and it fits with fewer workers."""
+
 import os
 import subprocess
 import uuid
@@ -17,7 +18,10 @@ def cgroup():
     if os.geteuid() != 0:
         pytest.skip("a memory cgroup needs root")
     name = f"oomretry-{uuid.uuid4().hex[:8]}"
-    for base, limit in ((Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"), (Path("/sys/fs/cgroup"), "memory.max")):
+    for base, limit in (
+        (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"),
+        (Path("/sys/fs/cgroup"), "memory.max"),
+    ):
         group = base / name
         try:
             group.mkdir()
@@ -38,8 +42,15 @@ def cgroup():
 def run(group, *arguments):
     def enter():
         (group / "cgroup.procs").write_text(str(os.getpid()))
-    return subprocess.run([str(BOMB), *arguments], preexec_fn=enter, text=True, capture_output=True, timeout=60,
-                          check=False)
+
+    return subprocess.run(
+        [str(BOMB), *arguments],
+        preexec_fn=enter,
+        text=True,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
 
 
 def test_killed_then_fits(cgroup):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the trainers on top of transformers have in common: the meaning of its arguments, frames and logs."""
+
 import json
 import os
 
@@ -25,37 +26,134 @@ gradient_checkpointing:h=@GC gradient_checkpointing_kwargs:s auto_find_batch_siz
 torch_compile:h use_liger_kernel:h neftune_noise_alpha:f batch_eval_metrics:h eval_on_start:h
 average_tokens_across_devices:h=true include_num_input_tokens_seen:s dispatch_batches:h
 '''
-OPT_BYTES = {'adamw_8bit': 2, 'adamw_bnb_8bit': 2, 'paged_adamw_8bit': 0.3, 'paged_adamw_32bit': 0.5, 'adafactor': 0.2,
-             'sgd': 0, 'lion_8bit': 1, 'adamw_torch_8bit': 2, 'galore_adamw': 2, 'apollo_adamw': 2}
+OPT_BYTES = {
+    'adamw_8bit': 2,
+    'adamw_bnb_8bit': 2,
+    'paged_adamw_8bit': 0.3,
+    'paged_adamw_32bit': 0.5,
+    'adafactor': 0.2,
+    'sgd': 0,
+    'lion_8bit': 1,
+    'adamw_torch_8bit': 2,
+    'galore_adamw': 2,
+    'apollo_adamw': 2,
+}
 SITE = 'transformers/trainer.py'
-LOOP = [(SITE, 2325, 'train', 'return inner_training_loop('), (SITE, 2674, '_inner_training_loop', 'tr_loss_step = self.training_step(model, inputs, num_items_in_batch)')]
+LOOP = [
+    (SITE, 2325, 'train', 'return inner_training_loop('),
+    (
+        SITE,
+        2674,
+        '_inner_training_loop',
+        'tr_loss_step = self.training_step(model, inputs, num_items_in_batch)',
+    ),
+]
 WHERE = {
-    'init': [('transformers/modeling_utils.py', 4574, 'from_pretrained', ') = cls._load_pretrained_model('),
-             ('transformers/modeling_utils.py', 880, '_load_state_dict_into_meta_model', 'param = param.to(device)')],
-    'forward': LOOP + [(SITE, 4020, 'training_step', 'loss = self.compute_loss(model, inputs, num_items_in_batch=num_items_in_batch)'),
-                       (SITE, 4110, 'compute_loss', 'outputs = model(**inputs)')] + text.MODULE_CALL + [
-        ('transformers/models/qwen2/modeling_qwen2.py', 449, 'forward', 'outputs = self.model(')],
-    'backward': LOOP + [(SITE, 4058, 'training_step', 'self.accelerator.backward(loss, **kwargs)'),
-                        ('accelerate/accelerator.py', 2553, 'backward', 'loss.backward(**kwargs)')] + text.AUTOGRAD,
-    'optimizer': [LOOP[0], (SITE, 2731, '_inner_training_loop', 'self.optimizer.step()'),
-                  ('accelerate/optimizer.py', 179, 'step', 'self.optimizer.step(closure)'),
-                  ('torch/optim/adamw.py', 220, 'step', 'has_complex = self._init_group('),
-                  ('torch/optim/adam.py', 196, '_init_group', 'state["exp_avg_sq"] = torch.zeros_like(')],
-    'checkpoint': [LOOP[0], (SITE, 2790, '_inner_training_loop', 'self._maybe_log_save_evaluate('), (SITE, 3221, '_maybe_log_save_evaluate', 'self._save_checkpoint(model, trial)'),
-                   (SITE, 3330, '_save_checkpoint', 'self.save_model(output_dir, _internal_call=True)')],
-    'eval': [LOOP[0], (SITE, 2790, '_inner_training_loop', 'self._maybe_log_save_evaluate('), (SITE, 4380, 'evaluate', 'output = eval_loop('),
-             (SITE, 4620, 'evaluation_loop', 'all_preds.add(logits)'), ('transformers/trainer_pt_utils.py', 312, 'add', 'self.tensors = nested_concat(self.tensors, tensors, padding_index=self.padding_index)')],
+    'init': [
+        (
+            'transformers/modeling_utils.py',
+            4574,
+            'from_pretrained',
+            ') = cls._load_pretrained_model(',
+        ),
+        (
+            'transformers/modeling_utils.py',
+            880,
+            '_load_state_dict_into_meta_model',
+            'param = param.to(device)',
+        ),
+    ],
+    'forward': LOOP
+    + [
+        (
+            SITE,
+            4020,
+            'training_step',
+            'loss = self.compute_loss(model, inputs, num_items_in_batch=num_items_in_batch)',
+        ),
+        (SITE, 4110, 'compute_loss', 'outputs = model(**inputs)'),
+    ]
+    + text.MODULE_CALL
+    + [('transformers/models/qwen2/modeling_qwen2.py', 449, 'forward', 'outputs = self.model(')],
+    'backward': LOOP
+    + [
+        (SITE, 4058, 'training_step', 'self.accelerator.backward(loss, **kwargs)'),
+        ('accelerate/accelerator.py', 2553, 'backward', 'loss.backward(**kwargs)'),
+    ]
+    + text.AUTOGRAD,
+    'optimizer': [
+        LOOP[0],
+        (SITE, 2731, '_inner_training_loop', 'self.optimizer.step()'),
+        ('accelerate/optimizer.py', 179, 'step', 'self.optimizer.step(closure)'),
+        ('torch/optim/adamw.py', 220, 'step', 'has_complex = self._init_group('),
+        ('torch/optim/adam.py', 196, '_init_group', 'state["exp_avg_sq"] = torch.zeros_like('),
+    ],
+    'checkpoint': [
+        LOOP[0],
+        (SITE, 2790, '_inner_training_loop', 'self._maybe_log_save_evaluate('),
+        (SITE, 3221, '_maybe_log_save_evaluate', 'self._save_checkpoint(model, trial)'),
+        (SITE, 3330, '_save_checkpoint', 'self.save_model(output_dir, _internal_call=True)'),
+    ],
+    'eval': [
+        LOOP[0],
+        (SITE, 2790, '_inner_training_loop', 'self._maybe_log_save_evaluate('),
+        (SITE, 4380, 'evaluate', 'output = eval_loop('),
+        (SITE, 4620, 'evaluation_loop', 'all_preds.add(logits)'),
+        (
+            'transformers/trainer_pt_utils.py',
+            312,
+            'add',
+            'self.tensors = nested_concat(self.tensors, tensors, padding_index=self.padding_index)',
+        ),
+    ],
 }
 DS_WHERE = {
-    'backward': [('accelerate/utils/deepspeed.py', 266, 'backward', 'self.engine.backward(loss, **kwargs)'),
-                 ('deepspeed/runtime/engine.py', 2187, 'backward', 'self._do_optimizer_backward(loss, retain_graph)'),
-                 ('deepspeed/runtime/zero/stage3.py', 2330, 'backward', 'self.loss_scaler.backward(loss.float(), retain_graph=retain_graph)')] + text.AUTOGRAD,
-    'optimizer': [('deepspeed/runtime/engine.py', 2335, 'step', 'self._take_model_step(lr_kwargs)'),
-                  ('deepspeed/runtime/zero/stage3.py', 2201, 'step', 'self._optimizer_step(sub_group_id)'),
-                  ('deepspeed/ops/adam/fused_adam.py', 101, 'step', "state['exp_avg_sq'] = torch.zeros_like(p.data)")],
-    'checkpoint': [('deepspeed/runtime/engine.py', 3354, 'save_16bit_model', 'state_dict = self._zero3_consolidated_16bit_state_dict()'),
-                   ('deepspeed/runtime/engine.py', 3269, '_zero3_consolidated_16bit_state_dict', 'with deepspeed.zero.GatheredParameters(list(module.parameters(recurse=False)), modifier_rank=0):'),
-                   ('deepspeed/runtime/zero/partition_parameters.py', 1553, '__enter__', 'self.params[0].all_gather(param_list=self.params)')],
+    'backward': [
+        ('accelerate/utils/deepspeed.py', 266, 'backward', 'self.engine.backward(loss, **kwargs)'),
+        (
+            'deepspeed/runtime/engine.py',
+            2187,
+            'backward',
+            'self._do_optimizer_backward(loss, retain_graph)',
+        ),
+        (
+            'deepspeed/runtime/zero/stage3.py',
+            2330,
+            'backward',
+            'self.loss_scaler.backward(loss.float(), retain_graph=retain_graph)',
+        ),
+    ]
+    + text.AUTOGRAD,
+    'optimizer': [
+        ('deepspeed/runtime/engine.py', 2335, 'step', 'self._take_model_step(lr_kwargs)'),
+        ('deepspeed/runtime/zero/stage3.py', 2201, 'step', 'self._optimizer_step(sub_group_id)'),
+        (
+            'deepspeed/ops/adam/fused_adam.py',
+            101,
+            'step',
+            "state['exp_avg_sq'] = torch.zeros_like(p.data)",
+        ),
+    ],
+    'checkpoint': [
+        (
+            'deepspeed/runtime/engine.py',
+            3354,
+            'save_16bit_model',
+            'state_dict = self._zero3_consolidated_16bit_state_dict()',
+        ),
+        (
+            'deepspeed/runtime/engine.py',
+            3269,
+            '_zero3_consolidated_16bit_state_dict',
+            'with deepspeed.zero.GatheredParameters(list(module.parameters(recurse=False)), modifier_rank=0):',
+        ),
+        (
+            'deepspeed/runtime/zero/partition_parameters.py',
+            1553,
+            '__enter__',
+            'self.params[0].all_gather(param_list=self.params)',
+        ),
+    ],
 }
 
 
@@ -68,14 +166,20 @@ def zero(path_or_dict):
         d = dict(items)
         if len(d) != len(items):
             keys = [k for k, _ in items]
-            raise Refused('ValueError: Keys %s are duplicated in DeepSpeed config' % sorted({k for k in keys if keys.count(k) > 1}))
+            raise Refused(
+                'ValueError: Keys %s are duplicated in DeepSpeed config'
+                % sorted({k for k in keys if keys.count(k) > 1})
+            )
         return d
+
     try:
         with open(path_or_dict) as f:
             return json.load(f, object_pairs_hook=pairs)
     except OSError:
-        raise Refused("ValueError: Expected a string path to an existing deepspeed config, or a dictionary, or a base64 "
-                      "encoded string. Received: %s" % path_or_dict) from None
+        raise Refused(
+            "ValueError: Expected a string path to an existing deepspeed config, or a dictionary, or a base64 "
+            "encoded string. Received: %s" % path_or_dict
+        ) from None
     except ValueError as e:
         raise Refused('json.decoder.JSONDecodeError: %s' % e) from None
 
@@ -85,17 +189,36 @@ def apply_zero(lo, ds, scenario):
     z = ds.get('zero_optimization', {})
     stage = z.get('stage', 0)
     if z.get('offload_param', {}).get('device', 'none') != 'none' and stage != 3:
-        raise Refused('deepspeed.runtime.config_utils.DeepSpeedConfigError: Parameter offload is only supported for ZeRO stage 3')
+        raise Refused(
+            'deepspeed.runtime.config_utils.DeepSpeedConfigError: Parameter offload is only supported for ZeRO stage 3'
+        )
     lo.shard = {0: 'ddp', 1: 'z1', 2: 'z2', 3: 'z3'}[stage]
     lo.grad_bytes, lo.opt_bytes = 2, 12
     if z.get('offload_optimizer', {}).get('device', 'none') in ('cpu', 'nvme'):
         lo.opt_offload = 1.0
     if z.get('offload_param', {}).get('device', 'none') in ('cpu', 'nvme'):
         lo.param_offload = True
-    buckets = 2.0 * (float(z.get('reduce_bucket_size', 5e8) if z.get('reduce_bucket_size') != 'auto' else 2e7) +
-                     float(z.get('allgather_bucket_size', 5e8) if z.get('allgather_bucket_size') != 'auto' else 2e7)) if stage in (1, 2) else 0
+    buckets = (
+        2.0
+        * (
+            float(
+                z.get('reduce_bucket_size', 5e8) if z.get('reduce_bucket_size') != 'auto' else 2e7
+            )
+            + float(
+                z.get('allgather_bucket_size', 5e8)
+                if z.get('allgather_bucket_size') != 'auto'
+                else 2e7
+            )
+        )
+        if stage in (1, 2)
+        else 0
+    )
     live = z.get('stage3_max_live_parameters', 1e9)
-    lo.buckets = buckets if stage in (1, 2) else 2 * min(float(1e9 if live == 'auto' else live), 3e9) if stage == 3 else 0
+    lo.buckets = (
+        buckets
+        if stage in (1, 2)
+        else 2 * min(float(1e9 if live == 'auto' else live), 3e9) if stage == 3 else 0
+    )
     if stage == 3 and z.get('stage3_gather_16bit_weights_on_model_save'):
         lo.gather_save = scenario.get('hidden', {}).get('gather_share', 0.0)
     return stage
@@ -110,7 +233,11 @@ class HfTrainer(RankTrainer):
         return a['per_device_train_batch_size'] * min(length or seq, max(seq, 1)) * sequences
 
     def common(self, a, length, sequences=1):
-        lora = a.get('use_peft') or a.get('finetuning_type') == 'lora' or a.get('adapter') in ('lora', 'qlora')
+        lora = (
+            a.get('use_peft')
+            or a.get('finetuning_type') == 'lora'
+            or a.get('adapter') in ('lora', 'qlora')
+        )
         weight = 2 if a.get('bf16') or lora or a.get('dtype') in ('bfloat16', 'bf16') else 4
         if a.get('load_in_4bit') or a.get('quantization_bit') == 4:
             weight = 0.55
@@ -118,14 +245,22 @@ class HfTrainer(RankTrainer):
             weight = 1.1
         opt = OPT_BYTES.get(a.get('optim') or 'adamw_torch', 8)
         if weight == 2 and not lora and not a.get('deepspeed') and not a.get('pure_bf16'):
-            weight = 4                              # fp32 masters under autocast
-        lo = Load(shard='ddp', weight_bytes=weight, grad_bytes=2 if lora else min(weight, 4), opt_bytes=opt,
-                  trainable=0.012 if lora else 1.0,
-                  recompute='full' if a.get('gradient_checkpointing') else 'none',
-                  fused_loss=bool(a.get('use_liger_kernel') or a.get('enable_liger_kernel')),
-                  workers=a.get('dataloader_num_workers') or 0, prefetch=a.get('dataloader_prefetch_factor') or 2)
+            weight = 4  # fp32 masters under autocast
+        lo = Load(
+            shard='ddp',
+            weight_bytes=weight,
+            grad_bytes=2 if lora else min(weight, 4),
+            opt_bytes=opt,
+            trainable=0.012 if lora else 1.0,
+            recompute='full' if a.get('gradient_checkpointing') else 'none',
+            fused_loss=bool(a.get('use_liger_kernel') or a.get('enable_liger_kernel')),
+            workers=a.get('dataloader_num_workers') or 0,
+            prefetch=a.get('dataloader_prefetch_factor') or 2,
+        )
         lo.tokens = self.batch(a, length, sequences)
-        lo.eval_tokens = a.get('per_device_eval_batch_size', 8) * min(length or 4096, self.scenario.get('model', {}).get('seq', 4096))
+        lo.eval_tokens = a.get('per_device_eval_batch_size', 8) * min(
+            length or 4096, self.scenario.get('model', {}).get('seq', 4096)
+        )
         keep = a.get('eval_accumulation_steps')
         lo.eval_keep = lo.eval_tokens * min(keep or 8, 8) if self.hidden.get('eval_logits') else 0
         self.stage = None
@@ -142,6 +277,7 @@ class HfTrainer(RankTrainer):
         if not path:
             return {}
         from .parsers import load_yaml
+
         return load_yaml(path)
 
     def apply_accelerate(self, lo):
@@ -153,7 +289,10 @@ class HfTrainer(RankTrainer):
                 self.stage = apply_zero(lo, zero(ds['deepspeed_config_file']), self.scenario)
                 return
             z = {'stage': ds.get('zero_stage', 2)}
-            for key, name in (('offload_optimizer_device', 'offload_optimizer'), ('offload_param_device', 'offload_param')):
+            for key, name in (
+                ('offload_optimizer_device', 'offload_optimizer'),
+                ('offload_param_device', 'offload_param'),
+            ):
                 if ds.get(key, 'none') != 'none':
                     z[name] = {'device': ds[key]}
             z.update(reduce_bucket_size='auto', allgather_bucket_size='auto')
@@ -164,8 +303,10 @@ class HfTrainer(RankTrainer):
             lo.param_offload = bool(fs.get('fsdp_offload_params'))
             if fs.get('fsdp_activation_checkpointing'):
                 if lo.recompute == 'full' and self.values.get('gradient_checkpointing'):
-                    raise Refused('ValueError: The activation_checkpointing in FSDP config and the gradient_checkpointing in '
-                                  'training arg can\'t be set to True simultaneously.')
+                    raise Refused(
+                        'ValueError: The activation_checkpointing in FSDP config and the gradient_checkpointing in '
+                        'training arg can\'t be set to True simultaneously.'
+                    )
                 lo.recompute = 'full'
 
     def steps(self):
@@ -181,9 +322,13 @@ class HfTrainer(RankTrainer):
             self.out.err('Loading checkpoint shards: 100%|##########| 4/4 [00:07<00:00,  1.82s/it]')
         elif phase == 'data' and step == 1:
             v = self.values
-            self.out.err('***** Running training *****', '  Num examples = 51,200', '  Num Epochs = 1',
-                         '  Instantaneous batch size per device = %s' % v.get('per_device_train_batch_size'),
-                         '  Gradient Accumulation steps = %s' % v.get('gradient_accumulation_steps'))
+            self.out.err(
+                '***** Running training *****',
+                '  Num examples = 51,200',
+                '  Num Epochs = 1',
+                '  Instantaneous batch size per device = %s' % v.get('per_device_train_batch_size'),
+                '  Gradient Accumulation steps = %s' % v.get('gradient_accumulation_steps'),
+            )
         elif phase == 'checkpoint':
             self.out.err('Saving model checkpoint to out/checkpoint-3')
         elif phase == 'eval':
@@ -191,22 +336,33 @@ class HfTrainer(RankTrainer):
 
     def after(self, phase, step):
         if phase == 'optimizer':
-            self.out.say("{'loss': 0.3%d12, 'grad_norm': 1.246, 'learning_rate': 1.6740e-05, 'epoch': 0.0%d}" % (step, step))
+            self.out.say(
+                "{'loss': 0.3%d12, 'grad_norm': 1.246, 'learning_rate': 1.6740e-05, 'epoch': 0.0%d}"
+                % (step, step)
+            )
 
     def where(self, phase):
         phase = {'ref_log_probs': 'log_probs', 'data': 'forward'}.get(phase, phase)
         if self.stage is not None and phase in DS_WHERE:
-            base = WHERE[phase][:2 if phase == 'optimizer' else 3]
+            base = WHERE[phase][: 2 if phase == 'optimizer' else 3]
             return base + DS_WHERE[phase]
         return WHERE[phase]
 
     def main_frames(self):
-        return [(self.root + self.script, 98, '<module>', 'main()'), (self.root + self.script, 90, 'main', 'trainer.train()')]
+        return [
+            (self.root + self.script, 98, '<module>', 'main()'),
+            (self.root + self.script, 90, 'main', 'trainer.train()'),
+        ]
 
     def survived(self, failure):
-        self.out.err('torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of '
-                     '79.15 GiB of which 1.02 GiB is free.', 'Decreasing batch size to: 4.')
+        self.out.err(
+            'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of '
+            '79.15 GiB of which 1.02 GiB is free.',
+            'Decreasing batch size to: 4.',
+        )
 
     def finish(self):
-        self.out.say("{'train_runtime': 512.3, 'train_samples_per_second': 9.8, 'train_loss': 0.3412, 'epoch': 1.0}",
-                     'Training completed. Do not forget to share your model on huggingface.co/models =)')
+        self.out.say(
+            "{'train_runtime': 512.3, 'train_samples_per_second': 9.8, 'train_loss': 0.3412, 'epoch': 1.0}",
+            'Training completed. Do not forget to share your model on huggingface.co/models =)',
+        )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """LLaMA-Factory: llamafactory-cli train x.yaml key=value …, or --key value without a YAML."""
+
 from . import text
 from .hf import TRAINING_ARGS, HfTrainer
 from .parsers import Refused, flags, load_yaml, yaml_value
@@ -23,7 +24,9 @@ class LlamaFactory(HfTrainer):
     root = '/app/'
 
     def parse(self):
-        parser = flags('llamafactory-cli', TRAINING_ARGS.replace('@GC', 'false') + OWN, abbrev=True, both=True)
+        parser = flags(
+            'llamafactory-cli', TRAINING_ARGS.replace('@GC', 'false') + OWN, abbrev=True, both=True
+        )
         dests = {a.dest for a in parser._actions}
         argv = self.argv
         if argv and argv[0].endswith(('.yaml', '.yml', '.json')):
@@ -33,18 +36,47 @@ class LlamaFactory(HfTrainer):
                 values[key] = yaml_value(value) if eq else None
             unknown = [k for k in values if k not in dests]
             if unknown:
-                raise Refused(text.traceback([('/app/src/llamafactory/hparams/parser.py', 105, '_parse_args', 'return parser.parse_dict(args)'),
-                                              ('transformers/hf_argparser.py', 388, 'parse_dict', 'raise ValueError(')],
-                                             'ValueError: Some keys are not used by the HfArgumentParser: %s' % sorted(unknown)))
+                raise Refused(
+                    text.traceback(
+                        [
+                            (
+                                '/app/src/llamafactory/hparams/parser.py',
+                                105,
+                                '_parse_args',
+                                'return parser.parse_dict(args)',
+                            ),
+                            (
+                                'transformers/hf_argparser.py',
+                                388,
+                                'parse_dict',
+                                'raise ValueError(',
+                            ),
+                        ],
+                        'ValueError: Some keys are not used by the HfArgumentParser: %s'
+                        % sorted(unknown),
+                    )
+                )
             args = parser.parse_args([])
             for key, value in values.items():
                 setattr(args, key, value)
         else:
             args, rest = parser.parse_known_args(argv)
             if rest:
-                raise Refused(['Got unknown args, potentially deprecated arguments: %s' % rest] + text.traceback(
-                    [('/app/src/llamafactory/hparams/parser.py', 112, '_parse_args', 'raise ValueError(')],
-                    'ValueError: Some specified arguments are not used by the HfArgumentParser: %s' % rest))
+                raise Refused(
+                    ['Got unknown args, potentially deprecated arguments: %s' % rest]
+                    + text.traceback(
+                        [
+                            (
+                                '/app/src/llamafactory/hparams/parser.py',
+                                112,
+                                '_parse_args',
+                                'raise ValueError(',
+                            )
+                        ],
+                        'ValueError: Some specified arguments are not used by the HfArgumentParser: %s'
+                        % rest,
+                    )
+                )
         v = self.values = vars(args)
         self.settings = dict(v)
         v['gradient_checkpointing'] = not v['disable_gradient_checkpointing']
@@ -55,6 +87,7 @@ class LlamaFactory(HfTrainer):
             self.fail('Quantization is only compatible with the LoRA or OFT method.')
         if v['deepspeed']:
             from .hf import zero
+
             stage = zero(v['deepspeed']).get('zero_optimization', {}).get('stage', 0)
             if v['pure_bf16'] and stage == 3:
                 self.fail('Please use `bf16` instead of `pure_bf16` for DeepSpeed ZeRO-3.')
@@ -64,12 +97,41 @@ class LlamaFactory(HfTrainer):
                 self.fail('GaLore and APOLLO are incompatible with DeepSpeed yet.')
 
     def fail(self, message):
-        raise Refused(text.traceback([('/app/src/llamafactory/hparams/parser.py', 260, 'get_train_args', 'raise ValueError(')], 'ValueError: ' + message))
+        raise Refused(
+            text.traceback(
+                [
+                    (
+                        '/app/src/llamafactory/hparams/parser.py',
+                        260,
+                        'get_train_args',
+                        'raise ValueError(',
+                    )
+                ],
+                'ValueError: ' + message,
+            )
+        )
 
     def load(self):
-        lo = self.common(self.values, self.values['cutoff_len'], 2 if self.values['stage'] in ('dpo', 'rm') else 1)
+        lo = self.common(
+            self.values,
+            self.values['cutoff_len'],
+            2 if self.values['stage'] in ('dpo', 'rm') else 1,
+        )
         return lo
 
     def main_frames(self):
-        return [(self.root + self.script, 185, '<module>', 'run_exp()'), ('/app/src/llamafactory/train/tuner.py', 110, 'run_exp', '_training_function(config={"args": args, "callbacks": callbacks})'),
-                ('/app/src/llamafactory/train/sft/workflow.py', 132, 'run_sft', 'train_result = trainer.train(resume_from_checkpoint=training_args.resume_from_checkpoint)')]
+        return [
+            (self.root + self.script, 185, '<module>', 'run_exp()'),
+            (
+                '/app/src/llamafactory/train/tuner.py',
+                110,
+                'run_exp',
+                '_training_function(config={"args": args, "callbacks": callbacks})',
+            ),
+            (
+                '/app/src/llamafactory/train/sft/workflow.py',
+                132,
+                'run_sft',
+                'train_result = trainer.train(resume_from_checkpoint=training_args.resume_from_checkpoint)',
+            ),
+        ]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which program is which framework's, and starting it."""
+
 import importlib
 import os
 import re
@@ -43,12 +44,19 @@ def load(module, cls):
 def train(program, argv):
     """Plays the program; returns its exit code, or None when it is none of ours."""
     from .play import scenario
+
     if not os.environ.get('FAKE_TRAINER'):
         return None
     cls = find(program)
     if cls is None:
         return None
     wanted = scenario().get('framework')
-    if cls.name in ('slime', 'pytorch') and wanted in ('slime', 'pytorch', 'deepspeed', 'trl', 'areal'):
+    if cls.name in ('slime', 'pytorch') and wanted in (
+        'slime',
+        'pytorch',
+        'deepspeed',
+        'trl',
+        'areal',
+    ):
         cls = find(program, wanted)
     return cls(program, argv).run()

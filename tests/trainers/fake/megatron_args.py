@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Megatron-LM's flags (those that training scripts set), its checks, and what they cost. Shared
 by Megatron itself, slime and Relax."""
+
 from .memory import MIB, Load
 from .parsers import Refused
 from .text import traceback
@@ -77,63 +78,114 @@ def check(a, root, world):
         a.recompute_granularity = 'selective'
     layers = a.num_layers or 0
     if a.recompute_granularity == 'full' and a.recompute_method is None:
-        raise _refuse(frame, 'AssertionError: for distributed recompute activations to work you need '
-                             'to use a recompute method ')
+        raise _refuse(
+            frame,
+            'AssertionError: for distributed recompute activations to work you need '
+            'to use a recompute method ',
+        )
     if a.recompute_granularity == 'selective' and a.recompute_method is not None:
-        raise _refuse(frame, 'AssertionError: recompute method is not yet supported for selective '
-                             'recomputing granularity')
+        raise _refuse(
+            frame,
+            'AssertionError: recompute method is not yet supported for selective '
+            'recomputing granularity',
+        )
     config = root + 'megatron/core/transformer/transformer_config.py'
     if a.recompute_granularity == 'full' and a.recompute_num_layers is None:
-        raise _refuse([(config, 1920, '__post_init__', 'raise ValueError(')],
-                      'ValueError: When using recompute_granularity: full, recompute_num_layers must be '
-                      'between 1 and num_layers_per_pipeline_rank: %d' % (
-                          layers // a.pipeline_model_parallel_size))
+        raise _refuse(
+            [(config, 1920, '__post_init__', 'raise ValueError(')],
+            'ValueError: When using recompute_granularity: full, recompute_num_layers must be '
+            'between 1 and num_layers_per_pipeline_rank: %d'
+            % (layers // a.pipeline_model_parallel_size),
+        )
     if a.recompute_granularity == 'selective' and a.recompute_num_layers is not None:
-        raise _refuse([(config, 1934, '__post_init__', 'raise ValueError(')],
-                      'ValueError: When using recompute_granularity: selective, recompute_num_layers '
-                      'must be None.')
-    if a.recompute_modules and 'shared_experts' in a.recompute_modules and a.moe_shared_expert_overlap:
-        raise _refuse([(config, 1960, '__post_init__', 'raise ValueError(')],
-                      'ValueError: shared_experts recompute cannot work with --moe-shared-expert-overlap.')
+        raise _refuse(
+            [(config, 1934, '__post_init__', 'raise ValueError(')],
+            'ValueError: When using recompute_granularity: selective, recompute_num_layers '
+            'must be None.',
+        )
+    if (
+        a.recompute_modules
+        and 'shared_experts' in a.recompute_modules
+        and a.moe_shared_expert_overlap
+    ):
+        raise _refuse(
+            [(config, 1960, '__post_init__', 'raise ValueError(')],
+            'ValueError: shared_experts recompute cannot work with --moe-shared-expert-overlap.',
+        )
     if a.cpu_offloading_num_layers and a.recompute_granularity:
-        raise _refuse([(config, 1880, '__post_init__', 'raise ValueError(')],
-                      'ValueError: CPU offloading does not work when activation recomputation is enabled')
+        raise _refuse(
+            [(config, 1880, '__post_init__', 'raise ValueError(')],
+            'ValueError: CPU offloading does not work when activation recomputation is enabled',
+        )
     if a.cpu_offloading_num_layers and a.pipeline_model_parallel_size > 1:
-        raise _refuse([(config, 1876, '__post_init__', 'raise ValueError(')],
-                      'ValueError: Currently there is no support for Pipeline parallelism with CPU '
-                      'offloading')
+        raise _refuse(
+            [(config, 1876, '__post_init__', 'raise ValueError(')],
+            'ValueError: Currently there is no support for Pipeline parallelism with CPU '
+            'offloading',
+        )
     frame = [(path, 1884, 'validate_args', 'assert args.use_precision_aware_optimizer, (')]
     if a.optimizer_cpu_offload and not a.use_precision_aware_optimizer:
-        raise _refuse(frame, 'AssertionError: The optimizer cpu offload must be used in conjunction with '
-                             '`--use-precision-aware-optimizer`, as the hybrid device optimizer reuses '
-                             'the code path of this flag.')
+        raise _refuse(
+            frame,
+            'AssertionError: The optimizer cpu offload must be used in conjunction with '
+            '`--use-precision-aware-optimizer`, as the hybrid device optimizer reuses '
+            'the code path of this flag.',
+        )
     if a.use_precision_aware_optimizer and not a.use_distributed_optimizer:
-        raise _refuse([(root + 'megatron/core/optimizer/__init__.py', 1057,
-                        'get_megatron_optimizer', 'raise ValueError(')],
-                      'ValueError: precision-aware optimizer only supported with distributed optimizer')
+        raise _refuse(
+            [
+                (
+                    root + 'megatron/core/optimizer/__init__.py',
+                    1057,
+                    'get_megatron_optimizer',
+                    'raise ValueError(',
+                )
+            ],
+            'ValueError: precision-aware optimizer only supported with distributed optimizer',
+        )
     if a.use_precision_aware_optimizer and a.optimizer != 'adam':
-        raise _refuse([(root + 'megatron/core/optimizer/optimizer_config.py', 433, '__post_init__',
-                        "assert self.optimizer == 'adam'")],
-                      'AssertionError: --use-precision-aware-optimizer only supported with adam')
-    low = [n for n in ('main_grads_dtype', 'main_params_dtype', 'exp_avg_dtype', 'exp_avg_sq_dtype')
-           if getattr(a, n) != 'fp32']
+        raise _refuse(
+            [
+                (
+                    root + 'megatron/core/optimizer/optimizer_config.py',
+                    433,
+                    '__post_init__',
+                    "assert self.optimizer == 'adam'",
+                )
+            ],
+            'AssertionError: --use-precision-aware-optimizer only supported with adam',
+        )
+    low = [
+        n
+        for n in ('main_grads_dtype', 'main_params_dtype', 'exp_avg_dtype', 'exp_avg_sq_dtype')
+        if getattr(a, n) != 'fp32'
+    ]
     if low and not a.use_precision_aware_optimizer:
-        raise _refuse(frame, 'AssertionError: %s can only be fp32 when not using precision-aware '
-                             'optimizer' % low[0])
+        raise _refuse(
+            frame,
+            'AssertionError: %s can only be fp32 when not using precision-aware '
+            'optimizer' % low[0],
+        )
     parts = a.tensor_model_parallel_size * a.pipeline_model_parallel_size * a.context_parallel_size
     if world % parts:
-        raise _refuse([(path, 402, 'validate_args', 'assert args.world_size % total_model_size == 0')],
-                      'AssertionError: world size (%d) is not divisible by total_model_size (encoder_model'
-                      '_size=0 + decoder_model_size=%d)' % (world, parts))
+        raise _refuse(
+            [(path, 402, 'validate_args', 'assert args.world_size % total_model_size == 0')],
+            'AssertionError: world size (%d) is not divisible by total_model_size (encoder_model'
+            '_size=0 + decoder_model_size=%d)' % (world, parts),
+        )
     heads, groups = a.num_attention_heads, a.num_query_groups
     if heads and heads % a.tensor_model_parallel_size:
-        raise _refuse([(config, 1610, '__post_init__', 'raise ValueError(')],
-                      'ValueError: num_attention_heads (%d) must be a multiple of tensor_model_parallel_'
-                      'size (%d).' % (heads, a.tensor_model_parallel_size))
+        raise _refuse(
+            [(config, 1610, '__post_init__', 'raise ValueError(')],
+            'ValueError: num_attention_heads (%d) must be a multiple of tensor_model_parallel_'
+            'size (%d).' % (heads, a.tensor_model_parallel_size),
+        )
     if a.group_query_attention and groups and groups % a.tensor_model_parallel_size:
-        raise _refuse([(config, 1620, '__post_init__', 'raise ValueError(')],
-                      'ValueError: num_query_groups (%d) must be a multiple of tensor_model_parallel_size '
-                      '(%d).' % (groups, a.tensor_model_parallel_size))
+        raise _refuse(
+            [(config, 1620, '__post_init__', 'raise ValueError(')],
+            'ValueError: num_query_groups (%d) must be a multiple of tensor_model_parallel_size '
+            '(%d).' % (groups, a.tensor_model_parallel_size),
+        )
 
 
 def load(a, world, channels):
@@ -144,13 +196,20 @@ def load(a, world, channels):
     if a.tensor_model_parallel_size == 1:
         a.sequence_parallel = False
     return Load(
-        world=world, tp=a.tensor_model_parallel_size, pp=a.pipeline_model_parallel_size,
-        cp=a.context_parallel_size, ep=a.expert_model_parallel_size,
+        world=world,
+        tp=a.tensor_model_parallel_size,
+        pp=a.pipeline_model_parallel_size,
+        cp=a.context_parallel_size,
+        ep=a.expert_model_parallel_size,
         shard='z3' if a.use_megatron_fsdp else 'dist' if a.use_distributed_optimizer else 'ddp',
         grad_bytes=STATE[a.main_grads_dtype] if a.use_precision_aware_optimizer else 4,
         opt_bytes=state,
         opt_offload=a.optimizer_offload_fraction if a.optimizer_cpu_offload else 0.0,
-        recompute=a.recompute_granularity or 'none', sequence_parallel=a.sequence_parallel,
+        recompute=a.recompute_granularity or 'none',
+        sequence_parallel=a.sequence_parallel,
         act_offload=bool(a.cpu_offloading_num_layers or a.fine_grained_activation_offloading),
         fused_loss=a.cross_entropy_loss_fusion and a.cross_entropy_fusion_impl == 'linear',
-        workers=a.num_workers, nccl_channels=channels, sync_buffer=512 * MIB)
+        workers=a.num_workers,
+        nccl_channels=channels,
+        sync_buffer=512 * MIB,
+    )

@@ -7,6 +7,7 @@ sharded, activations by tokens and recomputation, logits by tokens and vocabular
 engine by its fraction of the card, buffers by their flag. A term is allocated in pieces; the
 piece that does not fit is the one that the message names.
 """
+
 GIB = 1 << 30
 MIB = 1 << 20
 
@@ -24,18 +25,18 @@ class Engine:
     """An inference engine, alone or on the trainer's card."""
 
     def __init__(self, kind, fraction, **kw):
-        self.kind = kind                    # sglang | vllm
+        self.kind = kind  # sglang | vllm
         self.fraction = fraction
         self.tp = 1
         self.colocated = True
-        self.sleeps = True                  # gives its memory back while the trainer works
+        self.sleeps = True  # gives its memory back while the trainer works
         self.same_process = False
         self.prefill_tokens = 8192
-        self.running = 256                  # requests that run at a time
-        self.graph_batch = 160              # 0: no graphs
+        self.running = 256  # requests that run at a time
+        self.graph_batch = 160  # 0: no graphs
         self.max_len = 8192
-        self.kv_bytes = 2                   # per element
-        self.offload_bytes = 0              # weights kept on the host
+        self.kv_bytes = 2  # per element
+        self.offload_bytes = 0  # weights kept on the host
         self.weight_bytes = 2
         self.__dict__.update(kw)
 
@@ -47,39 +48,39 @@ class Load:
         self.world = 8
         self.per_node = 8
         self.tp = self.pp = self.cp = self.ep = 1
-        self.shard = 'dist'                 # ddp | dist (optimizer only) | z1 | z2 | z3
+        self.shard = 'dist'  # ddp | dist (optimizer only) | z1 | z2 | z3
         self.weight_bytes = 2
         self.grad_bytes = 4
         self.opt_bytes = 12
-        self.trainable = 1.0                # LoRA: the share of the parameters that learns
-        self.opt_offload = 0.0              # share of the optimizer state on the host
+        self.trainable = 1.0  # LoRA: the share of the parameters that learns
+        self.opt_offload = 0.0  # share of the optimizer state on the host
         self.param_offload = False
-        self.opt_returns = False            # offloaded between phases only, back for the update
-        self.tokens = 8192                  # in one micro batch on one GPU
-        self.lp_tokens = None               # log-probs; None: as tokens
+        self.opt_returns = False  # offloaded between phases only, back for the update
+        self.tokens = 8192  # in one micro batch on one GPU
+        self.lp_tokens = None  # log-probs; None: as tokens
         self.ref_tokens = None
-        self.recompute = 'none'             # none | selective | full
+        self.recompute = 'none'  # none | selective | full
         self.sequence_parallel = True
-        self.act_offload = False            # activations that wait on the host
-        self.fused_loss = False             # logits are never whole
+        self.act_offload = False  # activations that wait on the host
+        self.fused_loss = False  # logits are never whole
         self.loss_recompute = False
         self.lp_chunked = False
-        self.layer_step = False             # the optimizer streams state layer by layer
-        self.init_full = 0                  # bytes a parameter of the whole model while loading
-        self.init_host_full = 0             # the same on the host, once
+        self.layer_step = False  # the optimizer streams state layer by layer
+        self.init_full = 0  # bytes a parameter of the whole model while loading
+        self.init_host_full = 0  # the same on the host, once
         self.engine = None
-        self.train_sleeps = True            # the trainer leaves the card during generation
+        self.train_sleeps = True  # the trainer leaves the card during generation
         self.sync_buffer = 512 * MIB
         self.sync_disk = False
-        self.sync_host = 0.0                # host copies of the weights (backups), in models
-        self.buckets = 0                    # bytes of reduce and gather buckets
+        self.sync_host = 0.0  # host copies of the weights (backups), in models
+        self.buckets = 0  # bytes of reduce and gather buckets
         self.workers = 2
         self.prefetch = 2
         self.pinned = True
-        self.host_pool = 0                  # bytes of buffers named by flags
-        self.gather_save = 0.0              # share of the model gathered on one card when saving
+        self.host_pool = 0  # bytes of buffers named by flags
+        self.gather_save = 0.0  # share of the model gathered on one card when saving
         self.eval_tokens = 0
-        self.eval_keep = 0                  # evaluation logits that stay on the card, in tokens
+        self.eval_keep = 0  # evaluation logits that stay on the card, in tokens
         self.expandable = False
         self.nccl_channels = 32
         self.__dict__.update(kw)
@@ -95,7 +96,7 @@ class Model:
         self.heads = m.get('heads', 28)
         self.kv_heads = m.get('kv_heads', 4)
         self.expert_share = m.get('expert_share', 0.0)
-        self.seq = m.get('seq', 4096)       # the longest sample that arrives
+        self.seq = m.get('seq', 4096)  # the longest sample that arrives
         self.kv_token = 2 * self.layers * self.kv_heads * m.get('head_dim', 128)
 
 
@@ -212,8 +213,11 @@ class Card:
         extra = self.hidden.get('neighbour_gib', 0) * GIB
         if e is None or not e.colocated:
             return extra
-        return extra + (self.engine_total() if awake or not e.sleeps
-                        else self.hidden.get('asleep_gib', 1.4) * GIB)
+        return extra + (
+            self.engine_total()
+            if awake or not e.sleeps
+            else self.hidden.get('asleep_gib', 1.4) * GIB
+        )
 
     def _resident(self, step, before_training=False, updating=False):
         out = [Term('weights', self.weights(), 40)]
@@ -240,15 +244,21 @@ class Card:
             inner = 68 * m.hidden * tokens / lo.tp
             logits = self.logits(tokens, training=False) * (0.075 if lo.lp_chunked else 0.6)
             out = self._resident(step, before_training=True)
-            out += [Term('gathered', self.gathered(), 2), Term('activations', inner, 3),
-                    Term('logits', logits, 2)]
+            out += [
+                Term('gathered', self.gathered(), 2),
+                Term('activations', inner, 3),
+                Term('logits', logits, 2),
+            ]
         elif phase in ('forward', 'backward'):
             share = 0.6 if phase == 'forward' else 1.0
-            out = self._resident(step, before_training=phase == 'forward' and step == 1,
-                                 updating=True)
-            out += [Term('gathered', self.gathered(), 2),
-                    Term('activations', self.activations(tokens), m.layers),
-                    Term('logits', self.logits(tokens) * share, 3)]
+            out = self._resident(
+                step, before_training=phase == 'forward' and step == 1, updating=True
+            )
+            out += [
+                Term('gathered', self.gathered(), 2),
+                Term('activations', self.activations(tokens), m.layers),
+                Term('logits', self.logits(tokens) * share, 3),
+            ]
             if lo.buckets and phase == 'backward':
                 out.append(Term('bucket', lo.buckets, 2))
         elif phase == 'optimizer':
@@ -261,18 +271,27 @@ class Card:
                 out = self._resident(step)
             if not lo.sync_disk:
                 largest = m.vocab * m.hidden * 2
-                out += [Term('bucket', 2 * max(lo.sync_buffer, largest), 2),
-                        Term('gathered', self.gathered(), 2)]
+                out += [
+                    Term('bucket', 2 * max(lo.sync_buffer, largest), 2),
+                    Term('gathered', self.gathered(), 2),
+                ]
             return self._extra(out, phase), self._others(awake=True)
         elif phase == 'checkpoint':
             out = self._resident(2) + [Term('gather', m.params * 2 * lo.gather_save, 60)]
         elif phase == 'eval':
             keep = lo.eval_keep * m.vocab * 4
-            out = self._resident(2) + [Term('logits', lo.eval_tokens * m.vocab * 4, 2),
-                                       Term('predictions', keep, 2)]
+            out = self._resident(2) + [
+                Term('logits', lo.eval_tokens * m.vocab * 4, 2),
+                Term('predictions', keep, 2),
+            ]
         elif phase == 'collective':
-            out = self._resident(step) + [Term('channels', lo.nccl_channels * self.hidden.get(
-                'channel_mib', 24) * MIB, lo.nccl_channels)]
+            out = self._resident(step) + [
+                Term(
+                    'channels',
+                    lo.nccl_channels * self.hidden.get('channel_mib', 24) * MIB,
+                    lo.nccl_channels,
+                )
+            ]
         else:
             raise ValueError(phase)
         return self._extra(out, phase), self._others(awake=False)

@@ -3,6 +3,7 @@
 
 argparse itself is used where the framework uses it, so that abbreviations, missing values and
 "unrecognized arguments" are the real ones."""
+
 import argparse
 import re
 import sys
@@ -25,15 +26,17 @@ def _bool(text):
         return False
     raise argparse.ArgumentTypeError(
         'Truthy value expected: got %s but expected one of yes/no, true/false, t/f, y/n, 1/0 '
-        '(case insensitive).' % text)
+        '(case insensitive).' % text
+    )
 
 
 class Parser(argparse.ArgumentParser):
     """Exit code and text as argparse; a caller sees Refused instead of SystemExit."""
 
     def error(self, message):
-        raise Refused(['usage: %s [-h] [options]' % self.prog,
-                       '%s: error: %s' % (self.prog, message)], 2)
+        raise Refused(
+            ['usage: %s [-h] [options]' % self.prog, '%s: error: %s' % (self.prog, message)], 2
+        )
 
 
 def flags(prog, spec, abbrev=False, both=False):
@@ -48,7 +51,7 @@ def flags(prog, spec, abbrev=False, both=False):
         choices = None
         if '{' in kind + default:
             kind, default = (t.partition('{')[0] for t in (kind, default))
-            choices = item[item.index('{') + 1:-1].split(',')
+            choices = item[item.index('{') + 1 : -1].split(',')
         names = ['--' + name]
         if both:
             names = sorted({'--' + name.replace('-', '_'), '--' + name.replace('_', '-')})
@@ -59,13 +62,17 @@ def flags(prog, spec, abbrev=False, both=False):
         elif kind.startswith('n'):
             kw.update(action='store_false', dest=kind[1:], default=True)
         elif kind == 'b':
-            kw.update(action=argparse.BooleanOptionalAction,
-                      default=None if not default else default == 'true')
+            kw.update(
+                action=argparse.BooleanOptionalAction,
+                default=None if not default else default == 'true',
+            )
         elif kind == 'h':
             kw.update(type=_bool, nargs='?', const=True, default=default == 'true')
             if default == 'true':
                 off = ['--no_' + dest] + (['--no-' + dest.replace('_', '-')] if both else [])
-                parser.add_argument(*sorted(set(off)), action='store_false', dest=dest, default=True)
+                parser.add_argument(
+                    *sorted(set(off)), action='store_false', dest=dest, default=True
+                )
         else:
             number = {'i': int, 'f': float, 's': str}[kind[0]]
             kw.update(type=number, default=number(default) if default else None)
@@ -79,8 +86,10 @@ def flags(prog, spec, abbrev=False, both=False):
 
 # --- hydra and OmegaConf ------------------------------------------------------------------------
 
+
 def load_yaml(path):
     import yaml
+
     loader = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
     try:
         with open(path) as f:
@@ -93,6 +102,7 @@ def load_yaml(path):
 
 def yaml_value(text):
     import yaml
+
     if text == '':
         return ''
     if re.fullmatch(r'[-+]?\d+(\.\d*)?[eE][-+]?\d+', text):
@@ -141,37 +151,69 @@ def hydra(tree, overrides, prog):
     """Applies override by override as hydra does on a struct configuration."""
     for text in overrides:
         if text.startswith('--'):
-            raise Refused(['usage: %s [--help] [--config-path] [--config-name] [overrides ...]' % prog,
-                           '%s: error: unrecognized arguments: %s' % (prog, text)], 2)
+            raise Refused(
+                [
+                    'usage: %s [--help] [--config-path] [--config-name] [overrides ...]' % prog,
+                    '%s: error: unrecognized arguments: %s' % (prog, text),
+                ],
+                2,
+            )
         m = re.match(r'(\+\+|\+|~)?([A-Za-z_][\w./@-]*)(?:=(.*))?$', text, re.S)
         if not m or (m.group(3) is None and m.group(1) != '~'):
-            raise Refused(["missing EQUAL at '<EOF>'" if m else "no viable alternative at input '%s'"
-                           % text, 'See https://hydra.cc/docs/1.2/advanced/override_grammar/basic '
-                           'for details'] + FULL_ERROR)
+            raise Refused(
+                [
+                    (
+                        "missing EQUAL at '<EOF>'"
+                        if m
+                        else "no viable alternative at input '%s'" % text
+                    ),
+                    'See https://hydra.cc/docs/1.2/advanced/override_grammar/basic ' 'for details',
+                ]
+                + FULL_ERROR
+            )
         sign, key, value = m.groups()
         known = has(tree, key)
-        if value is not None and re.search(r'(?<!\\)[(){}]', value) and not re.match(
-                r'''["'\[{]|\$\{''', value):
-            raise Refused(["no viable alternative at input '%s'" % value,
-                           'See https://hydra.cc/docs/1.2/advanced/override_grammar/basic for details']
-                          + FULL_ERROR)
+        if (
+            value is not None
+            and re.search(r'(?<!\\)[(){}]', value)
+            and not re.match(r'''["'\[{]|\$\{''', value)
+        ):
+            raise Refused(
+                [
+                    "no viable alternative at input '%s'" % value,
+                    'See https://hydra.cc/docs/1.2/advanced/override_grammar/basic for details',
+                ]
+                + FULL_ERROR
+            )
         if sign == '~':
             if not known:
-                raise Refused(["Could not delete from config. '%s' does not exist." % key] + FULL_ERROR)
+                raise Refused(
+                    ["Could not delete from config. '%s' does not exist." % key] + FULL_ERROR
+                )
             parent = get(tree, key.rpartition('.')[0]) if '.' in key else tree
             parent.pop(key.rpartition('.')[2])
             continue
         if not sign and not known:
             leaf = key.rpartition('.')[2]
-            raise Refused(["Could not override '%s'." % key,
-                           'To append to your config use +%s=%s' % (key, value),
-                           "Key '%s' is not in struct" % leaf, '    full_key: ' + key,
-                           '    object_type=dict'] + FULL_ERROR)
+            raise Refused(
+                [
+                    "Could not override '%s'." % key,
+                    'To append to your config use +%s=%s' % (key, value),
+                    "Key '%s' is not in struct" % leaf,
+                    '    full_key: ' + key,
+                    '    object_type=dict',
+                ]
+                + FULL_ERROR
+            )
         if sign == '+' and known:
-            raise Refused(["Could not append to config. An item is already at '%s'." % key,
-                           "Either remove + prefix: '%s=%s'" % (key, value),
-                           "Or add a second + to add or override '%s': '++%s=%s'" % (
-                               key, key, value)] + FULL_ERROR)
+            raise Refused(
+                [
+                    "Could not append to config. An item is already at '%s'." % key,
+                    "Either remove + prefix: '%s=%s'" % (key, value),
+                    "Or add a second + to add or override '%s': '++%s=%s'" % (key, key, value),
+                ]
+                + FULL_ERROR
+            )
         if len(value) > 1 and value[0] == value[-1] and value[0] in '\'"':
             value = value[1:-1]
         else:
@@ -182,6 +224,7 @@ def hydra(tree, overrides, prog):
 
 def resolve(tree):
     """Puts values in place of ${a.b}, ${mul:a,b} and ${oc.select:a,b}."""
+
     def one(value, depth=0):
         if not isinstance(value, str) or '${' not in value or depth > 12:
             return value
@@ -195,8 +238,13 @@ def resolve(tree):
             if kind == 'mul':
                 return int(parts[0]) * int(parts[1])
             found = get(tree, parts[0]) if kind == 'oc.select' else None
-            return one(found, depth + 1) if found is not None else (
-                yaml_value(parts[1]) if len(parts) > 1 and isinstance(parts[1], str) else None)
+            return (
+                one(found, depth + 1)
+                if found is not None
+                else (
+                    yaml_value(parts[1]) if len(parts) > 1 and isinstance(parts[1], str) else None
+                )
+            )
         if body.startswith('.'):
             return None
         return one(get(tree, body), depth + 1)
@@ -207,6 +255,7 @@ def resolve(tree):
         if isinstance(node, list):
             return [walk(v) for v in node]
         return one(node)
+
     return walk(tree)
 
 
@@ -222,6 +271,7 @@ def flat(tree, prefix=''):
 
 def value_error(path, items, text):
     from .text import traceback
+
     return Refused(traceback([(path,) + i for i in items], 'ValueError: ' + text))
 
 

@@ -3,6 +3,7 @@
 
 A framework is a subclass of Trainer that says how its settings are read (parse), what they mean
 for memory (load), which phases come when (steps), and what is printed at each."""
+
 import json
 import os
 import signal
@@ -13,9 +14,21 @@ from .memory import GIB, MIB, Card
 from .parsers import Refused
 
 MOVING = ('activations', 'logits', 'bucket', 'step')
-SECONDS = {'init': 90, 'engine_init': 60, 'generation': 45, 'log_probs': 8, 'ref_log_probs': 8,
-           'forward': 12, 'backward': 18, 'optimizer': 4, 'weight_sync': 6, 'checkpoint': 20,
-           'eval': 15, 'data': 2, 'collective': 1}
+SECONDS = {
+    'init': 90,
+    'engine_init': 60,
+    'generation': 45,
+    'log_probs': 8,
+    'ref_log_probs': 8,
+    'forward': 12,
+    'backward': 18,
+    'optimizer': 4,
+    'weight_sync': 6,
+    'checkpoint': 20,
+    'eval': 15,
+    'data': 2,
+    'collective': 1,
+}
 WATCHED = ('PYTORCH_', 'NCCL_', 'CUDA_', 'NRL_', 'RAY_', 'NVTE_')
 
 
@@ -66,16 +79,26 @@ def squeeze(card, terms, others, phase, gpu):
             allocated = max(0, room - waste - free)
         if room < 0:
             others = max(0, card.capacity - card.context - allocated - free)
-        raise Death('gpu', phase, term.name, tried=int(tried), total=card.capacity, free=int(free),
-                    mine=card.capacity - int(others) - int(free), allocated=int(allocated),
-                    reserved=waste, other=int(others), gpu=gpu)
+        raise Death(
+            'gpu',
+            phase,
+            term.name,
+            tried=int(tried),
+            total=card.capacity,
+            free=int(free),
+            mine=card.capacity - int(others) - int(free),
+            allocated=int(allocated),
+            reserved=waste,
+            other=int(others),
+            gpu=gpu,
+        )
     return used
 
 
 class Trainer:
     name = 'pytorch'
     script = 'train.py'
-    host_style = 'kernel'           # kernel: SIGKILL and what Slurm says; ray: its memory monitor
+    host_style = 'kernel'  # kernel: SIGKILL and what Slurm says; ray: its memory monitor
     root = '/workspace/'
 
     def __init__(self, program, argv):
@@ -125,8 +148,11 @@ class Trainer:
     # --- the run --------------------------------------------------------------------------------
 
     def expandable(self):
-        conf = os.environ.get('PYTORCH_CUDA_ALLOC_CONF', '') + ',' + os.environ.get(
-            'PYTORCH_ALLOC_CONF', '')
+        conf = (
+            os.environ.get('PYTORCH_CUDA_ALLOC_CONF', '')
+            + ','
+            + os.environ.get('PYTORCH_ALLOC_CONF', '')
+        )
         return 'expandable_segments:true' in conf.lower()
 
     def check(self, card, phase, step):
@@ -154,31 +180,66 @@ class Trainer:
         e, cap = card.load.engine, card.capacity
         weights, pool = card.engine_weights(), card.pool()
         need = e.max_len * card.model.kv_token * e.kv_bytes / e.tp
-        busy = (self.hidden.get('neighbour_gib', 0) +
-                (0 if card.load.train_sleeps or not e.colocated else card.weights() / GIB)) * GIB
+        busy = (
+            self.hidden.get('neighbour_gib', 0)
+            + (0 if card.load.train_sleeps or not e.colocated else card.weights() / GIB)
+        ) * GIB
         if e.kind == 'vllm' and cap - busy - card.context < e.fraction * cap:
-            raise Death('gpu', 'init', 'startup', tried=int(e.fraction * cap), total=cap,
-                        free=int(cap - busy - card.context))
+            raise Death(
+                'gpu',
+                'init',
+                'startup',
+                tried=int(e.fraction * cap),
+                total=cap,
+                free=int(cap - busy - card.context),
+            )
         if weights + card.context + busy > cap:
             piece = max(1, int(weights / 60))
             free = min(piece // 2, 400 * MIB)
-            raise Death('gpu', 'init', 'load', tried=piece, total=cap, free=free, gpu=self.gpu,
-                        mine=int(cap - free - busy), allocated=int(cap - free - busy - card.context),
-                        reserved=60 * MIB, other=int(busy))
+            raise Death(
+                'gpu',
+                'init',
+                'load',
+                tried=piece,
+                total=cap,
+                free=free,
+                gpu=self.gpu,
+                mine=int(cap - free - busy),
+                allocated=int(cap - free - busy - card.context),
+                reserved=60 * MIB,
+                other=int(busy),
+            )
         if pool <= 0:
             raise Death('kv_cache', 'init', 'none', fraction=e.fraction)
         if pool < need:
-            raise Death('kv_cache', 'init', 'short', needed=int(need), available=int(pool),
-                        fraction=e.fraction, max_len=e.max_len,
-                        fits=int(pool // (card.model.kv_token * e.kv_bytes / e.tp)) // 16 * 16)
+            raise Death(
+                'kv_cache',
+                'init',
+                'short',
+                needed=int(need),
+                available=int(pool),
+                fraction=e.fraction,
+                max_len=e.max_len,
+                fits=int(pool // (card.model.kv_token * e.kv_bytes / e.tp)) // 16 * 16,
+            )
         graphs = card.engine_graphs()
         left = cap - card.context - busy - e.fraction * cap
         if graphs > left:
             piece = max(1, int(graphs / 20))
             free = max(1, min(piece // 2, int(max(left, 0) % piece)))
-            raise Death('gpu', 'init', 'capture', tried=piece, total=cap, free=free, gpu=self.gpu,
-                        mine=int(cap - free - busy), allocated=int(cap - free - busy - card.context),
-                        reserved=90 * MIB, other=int(busy))
+            raise Death(
+                'gpu',
+                'init',
+                'capture',
+                tried=piece,
+                total=cap,
+                free=free,
+                gpu=self.gpu,
+                mine=int(cap - free - busy),
+                allocated=int(cap - free - busy - card.context),
+                reserved=90 * MIB,
+                other=int(busy),
+            )
 
     def requests(self, card):
         """A dedicated server whose pool is too small for what runs at a time."""
@@ -198,8 +259,10 @@ class Trainer:
 
     def survived(self, failure):
         """Memory ran out somewhere and the framework went on."""
-        self.out.say('[torch_memory_saver.cpp] cuMemCreate CUDA_ERROR_OUT_OF_MEMORY (may not be an '
-                     'issue e.g. torch allocator will free cache and retry)')
+        self.out.say(
+            '[torch_memory_saver.cpp] cuMemCreate CUDA_ERROR_OUT_OF_MEMORY (may not be an '
+            'issue e.g. torch allocator will free cache and retry)'
+        )
 
     def run(self):
         try:
@@ -224,8 +287,13 @@ class Trainer:
         except Death as death:
             self.out.clock += SECONDS.get(self.at[0], 1) / 2
             status = 'failed' if death.domain == 'none' else 'oom'
-            self.record(status, domain=death.domain, phase=self.public(death.phase), kind=death.kind,
-                        numbers={'tried': death.tried, 'free': death.free, 'total': death.total})
+            self.record(
+                status,
+                domain=death.domain,
+                phase=self.public(death.phase),
+                kind=death.kind,
+                numbers={'tried': death.tried, 'free': death.free, 'total': death.total},
+            )
             sys.stdout.flush()
             return self.crash(death)
         self.finish()
@@ -241,11 +309,20 @@ class Trainer:
                 continue
             terms, others = card.generation(3) if phase == 'generation' else card.terms(phase, 3)
             total = sum(t.size for t in terms) + others + card.context + card.fragmented(terms)
-            self.out.err('%-13s %7.2f GiB of %.2f: other %.2f %s' % (
-                phase, total / GIB, card.capacity / GIB, others / GIB,
-                ' '.join('%s %.2f' % (t.name, t.size / GIB) for t in terms if t.size)))
-        self.out.err('host %.1f GiB of %.1f, shm %.2f GiB' % (
-            card.host('forward') / GIB, card.host_limit / GIB, card.shm() / GIB))
+            self.out.err(
+                '%-13s %7.2f GiB of %.2f: other %.2f %s'
+                % (
+                    phase,
+                    total / GIB,
+                    card.capacity / GIB,
+                    others / GIB,
+                    ' '.join('%s %.2f' % (t.name, t.size / GIB) for t in terms if t.size),
+                )
+            )
+        self.out.err(
+            'host %.1f GiB of %.1f, shm %.2f GiB'
+            % (card.host('forward') / GIB, card.host_limit / GIB, card.shm() / GIB)
+        )
 
     @staticmethod
     def public(phase):
@@ -255,10 +332,16 @@ class Trainer:
         path = os.environ.get('FAKE_TRAINER_RECORD')
         if not path:
             return
-        line = {'framework': self.name, 'status': status, 'program': self.program,
-                'argv': self.argv, 'settings': self.settings, 'ignored': self.ignored,
-                'gpu_seconds': round(self.out.clock * self.world),
-                'env': {k: v for k, v in os.environ.items() if k.startswith(WATCHED)}}
+        line = {
+            'framework': self.name,
+            'status': status,
+            'program': self.program,
+            'argv': self.argv,
+            'settings': self.settings,
+            'ignored': self.ignored,
+            'gpu_seconds': round(self.out.clock * self.world),
+            'env': {k: v for k, v in os.environ.items() if k.startswith(WATCHED)},
+        }
         line.update(more)
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         os.write(fd, (json.dumps(line, default=str, sort_keys=True) + '\n').encode())
@@ -276,13 +359,34 @@ class Trainer:
         if death.kind == 'traceback':
             return text.traceback(items, "KeyError: 'response_length'"), 1
         if death.kind == 'garbage':
-            return text.traceback(items, 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate '
-                                  'more than 1EB memory.'), 1
+            return (
+                text.traceback(
+                    items,
+                    'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate '
+                    'more than 1EB memory.',
+                ),
+                1,
+            )
         if death.kind == 'assertion':
-            return text.traceback(items, 'AssertionError: found NaN in local grad norm for bucket #0 in '
-                                  'backward pass before data-parallel communication collective.'), 1
+            return (
+                text.traceback(
+                    items,
+                    'AssertionError: found NaN in local grad norm for bucket #0 in '
+                    'backward pass before data-parallel communication collective.',
+                ),
+                1,
+            )
         if death.kind == 'cuda':
-            return text.traceback(items, 'RuntimeError: CUDA error: an illegal memory access was '
-                                  'encountered\nCUDA kernel errors might be asynchronously reported at '
-                                  'some other API call, so the stacktrace below might be incorrect.'), 1
-        return text.traceback(items, 'ConnectionError: Couldn\'t reach the Hugging Face Hub'), death.code
+            return (
+                text.traceback(
+                    items,
+                    'RuntimeError: CUDA error: an illegal memory access was '
+                    'encountered\nCUDA kernel errors might be asynchronously reported at '
+                    'some other API call, so the stacktrace below might be incorrect.',
+                ),
+                1,
+            )
+        return (
+            text.traceback(items, 'ConnectionError: Couldn\'t reach the Hugging Face Hub'),
+            death.code,
+        )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A user's own PyTorch script under torchrun: argparse, DDP, nothing that a framework would know."""
+
 from .memory import Load
 from .parsers import flags
 from .ranks import RankTrainer
@@ -9,9 +10,13 @@ FLAGS = '''batch-size:i=8 seq-len:i=2048 lr:f epochs:i grad-accum:i=1 grad-check
 data:s model:s out:s'''
 WHERE = {
     'init': [('torch/nn/modules/module.py', 1343, 'to', 'return self._apply(convert)')],
-    'forward': [('/home/user/train.py', 74, 'train', 'loss = model(batch).loss')] + text.MODULE_CALL,
+    'forward': [('/home/user/train.py', 74, 'train', 'loss = model(batch).loss')]
+    + text.MODULE_CALL,
     'backward': [('/home/user/train.py', 75, 'train', 'loss.backward()')] + text.AUTOGRAD,
-    'optimizer': [('/home/user/train.py', 77, 'train', 'optimizer.step()'), ('torch/optim/adamw.py', 220, 'step', 'has_complex = self._init_group(')],
+    'optimizer': [
+        ('/home/user/train.py', 77, 'train', 'optimizer.step()'),
+        ('torch/optim/adamw.py', 220, 'step', 'has_complex = self._init_group('),
+    ],
     'checkpoint': [('/home/user/train.py', 91, 'save', 'torch.save(model.state_dict(), path)')],
 }
 
@@ -27,8 +32,15 @@ class PyTorch(RankTrainer):
 
     def load(self):
         a = self.args
-        return Load(shard='ddp', weight_bytes=4, grad_bytes=4, opt_bytes=8, tokens=a.batch_size * a.seq_len,
-                    recompute='full' if a.grad_checkpoint else 'none', workers=a.num_workers)
+        return Load(
+            shard='ddp',
+            weight_bytes=4,
+            grad_bytes=4,
+            opt_bytes=8,
+            tokens=a.batch_size * a.seq_len,
+            recompute='full' if a.grad_checkpoint else 'none',
+            workers=a.num_workers,
+        )
 
     def steps(self):
         out = [('init', 1)]

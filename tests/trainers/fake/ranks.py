@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trainers that run as ranks under torchrun, accelerate, deepspeed or srun."""
+
 import os
 
 from . import text
@@ -29,16 +30,32 @@ class RankTrainer(Trainer):
             self.others()
             return 1
         if death.domain == 'shm':
-            self.out.err('ERROR: Unexpected bus error encountered in worker. This might be caused by '
-                         'insufficient shared memory (shm).', '')
-            self.out.err(*text.traceback([
-                ('torch/utils/data/dataloader.py', 1251, '_try_get_data',
-                 'data = self._data_queue.get(timeout=timeout)'),
-                ('torch/utils/data/_utils/signal_handling.py', 73, 'handler',
-                 '_error_if_any_worker_fails()')],
-                'RuntimeError: DataLoader worker (pid 281635) is killed by signal: Bus error. It is '
-                "possible that dataloader's workers are out of shared memory. Please try to raise "
-                'your shared memory limit.'))
+            self.out.err(
+                'ERROR: Unexpected bus error encountered in worker. This might be caused by '
+                'insufficient shared memory (shm).',
+                '',
+            )
+            self.out.err(
+                *text.traceback(
+                    [
+                        (
+                            'torch/utils/data/dataloader.py',
+                            1251,
+                            '_try_get_data',
+                            'data = self._data_queue.get(timeout=timeout)',
+                        ),
+                        (
+                            'torch/utils/data/_utils/signal_handling.py',
+                            73,
+                            'handler',
+                            '_error_if_any_worker_fails()',
+                        ),
+                    ],
+                    'RuntimeError: DataLoader worker (pid 281635) is killed by signal: Bus error. It is '
+                    "possible that dataloader's workers are out of shared memory. Please try to raise "
+                    'your shared memory limit.',
+                )
+            )
             return 1
         if death.domain == 'host':
             return self.host_death(death)
@@ -47,14 +64,20 @@ class RankTrainer(Trainer):
     def host_death(self, death):
         style = self.hidden.get('host_style', 'kernel')
         if style == 'allocator':
-            self.error(death.phase, "RuntimeError: [enforce fail at alloc_cpu.cpp:118] err == 0. "
-                       "DefaultCPUAllocator: can't allocate memory: you tried to allocate 8589934592 "
-                       'bytes. Error code 12 (Cannot allocate memory)')
+            self.error(
+                death.phase,
+                "RuntimeError: [enforce fail at alloc_cpu.cpp:118] err == 0. "
+                "DefaultCPUAllocator: can't allocate memory: you tried to allocate 8589934592 "
+                'bytes. Error code 12 (Cannot allocate memory)',
+            )
             return 1
         if style == 'pinned':
-            self.error('pinned', 'RuntimeError: CUDA error: out of memory\nCUDA kernel errors might be '
-                       'asynchronously reported at some other API call, so the stacktrace below might '
-                       'be incorrect.')
+            self.error(
+                'pinned',
+                'RuntimeError: CUDA error: out of memory\nCUDA kernel errors might be '
+                'asynchronously reported at some other API call, so the stacktrace below might '
+                'be incorrect.',
+            )
             return 1
         text.slurm_oom(self.out)
         return self.killed()
@@ -62,10 +85,13 @@ class RankTrainer(Trainer):
     def other_death(self, death):
         if death.kind in ('kill9', 'segv'):
             if death.kind == 'segv':
-                self.out.err('Fatal Python error: Segmentation fault', '',
-                             'Thread 0x00007f2b6c7f9640 (most recent call first):',
-                             '  File "%s/torch/autograd/graph.py", line 824 in _engine_run_backward'
-                             % text.SITE)
+                self.out.err(
+                    'Fatal Python error: Segmentation fault',
+                    '',
+                    'Thread 0x00007f2b6c7f9640 (most recent call first):',
+                    '  File "%s/torch/autograd/graph.py", line 824 in _engine_run_backward'
+                    % text.SITE,
+                )
                 os.abort()
             return self.killed()
         if death.kind == 'nccl':

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trainers whose workers are Ray actors: the driver sees a RayTaskError."""
+
 from . import text
 from .play import Trainer
 
@@ -18,21 +19,34 @@ class RayTrainer(Trainer):
         return '(%s pid=%d) ' % (cls, pid)
 
     def driver_frames(self, phase):
-        return [(self.root + self.script, 106, '<module>', 'train(args)'),
-                (self.root + self.script, 72, 'train',
-                 'ray.get(actor_model.async_train(rollout_id, rollout_data_ref))')]
+        return [
+            (self.root + self.script, 106, '<module>', 'train(args)'),
+            (
+                self.root + self.script,
+                72,
+                'train',
+                'ray.get(actor_model.async_train(rollout_id, rollout_data_ref))',
+            ),
+        ]
 
     def task_error(self, phase, message, cause):
         cls, method, module = self.actor_of(phase)
         head = text.ray_task_error(cls, method, module, cause)
-        return text.traceback(self.driver_frames(phase) + text.RAY_GET, head) + text.frames(
-            self.where(phase)) + [message]
+        return (
+            text.traceback(self.driver_frames(phase) + text.RAY_GET, head)
+            + text.frames(self.where(phase))
+            + [message]
+        )
 
     def worker_died(self, cls):
-        self.out.err('(raylet, ip=10.9.1.62) A worker died or was killed while executing a task by an '
-                     'unexpected system error. To troubleshoot the problem, check the logs for the dead '
-                     'worker.')
-        self.out.err(*text.traceback(self.driver_frames('') + text.RAY_GET, text.ray_actor_died(cls)))
+        self.out.err(
+            '(raylet, ip=10.9.1.62) A worker died or was killed while executing a task by an '
+            'unexpected system error. To troubleshoot the problem, check the logs for the dead '
+            'worker.'
+        )
+        self.out.err(
+            *text.traceback(self.driver_frames('') + text.RAY_GET, text.ray_actor_died(cls))
+        )
 
     def killed_by_monitor(self):
         total = self.scenario.get('host_gib', 1024)
@@ -41,24 +55,31 @@ class RayTrainer(Trainer):
             '/ actors) killed due to memory pressure (OOM), 0 Workers crashed due to other reasons at '
             'node (ID: 5136c0edda483683ce912e557b1cb132, IP: 10.9.1.62) over the last time period. To '
             'see more information about the Workers killed on this node, use `ray logs raylet.out -ip '
-            '10.9.1.62`' % self.out.stamp())
-        self.out.err(*text.traceback(
-            self.driver_frames('') + text.RAY_GET,
-            'ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.\n'
-            'Memory on the node (IP: 10.9.1.62, ID: 5136c0edda483683ce912e557b1cb132) where the task '
-            '(actor ID: 3245af38f4043989e1419ca101000000, name=%s.__init__, pid=276736, memory used='
-            '%.2fGB) was running was %.2fGB / %.2fGB (%.6f), which exceeds the memory usage threshold '
-            'of 0.95. Ray killed this worker because it was the most recently scheduled task; to see '
-            'more information about memory usage on this node, use `ray logs raylet.out -ip 10.9.1.62`.'
-            % (self.actor, total * 0.41, total * 0.957, total, 0.957)))
+            '10.9.1.62`' % self.out.stamp()
+        )
+        self.out.err(
+            *text.traceback(
+                self.driver_frames('') + text.RAY_GET,
+                'ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.\n'
+                'Memory on the node (IP: 10.9.1.62, ID: 5136c0edda483683ce912e557b1cb132) where the task '
+                '(actor ID: 3245af38f4043989e1419ca101000000, name=%s.__init__, pid=276736, memory used='
+                '%.2fGB) was running was %.2fGB / %.2fGB (%.6f), which exceeds the memory usage threshold '
+                'of 0.95. Ray killed this worker because it was the most recently scheduled task; to see '
+                'more information about memory usage on this node, use `ray logs raylet.out -ip 10.9.1.62`.'
+                % (self.actor, total * 0.41, total * 0.957, total, 0.957),
+            )
+        )
         return 1
 
     def crash(self, death):
         if death.domain == 'host':
             return self.killed_by_monitor()
         if death.domain == 'shm':
-            self.out.err('ERROR: Unexpected bus error encountered in worker. This might be caused by '
-                         'insufficient shared memory (shm).', prefix=self.prefix(self.actor))
+            self.out.err(
+                'ERROR: Unexpected bus error encountered in worker. This might be caused by '
+                'insufficient shared memory (shm).',
+                prefix=self.prefix(self.actor),
+            )
             self.worker_died(self.actor)
             return 1
         if death.domain == 'kv_cache':
@@ -82,9 +103,11 @@ class RayTrainer(Trainer):
     def other_death(self, death):
         cls, _, _ = self.actor_of(death.phase)
         if death.kind == 'segv':
-            self.out.err('*** SIGSEGV received at time=1755500000 on cpu 12 ***',
-                         'PC: @     0x7f1a2c5d3b41  (unknown)  (unknown)',
-                         prefix=self.prefix(cls, 93125))
+            self.out.err(
+                '*** SIGSEGV received at time=1755500000 on cpu 12 ***',
+                'PC: @     0x7f1a2c5d3b41  (unknown)  (unknown)',
+                prefix=self.prefix(cls, 93125),
+            )
             self.worker_died(cls)
             return 1
         if death.kind == 'kill9':
@@ -99,6 +122,7 @@ class RayTrainer(Trainer):
             return code
         cause = lines[-1].split(':')[0].rpartition('.')[2]
         head = text.ray_task_error(*self.actor_of(death.phase), cause)
-        self.out.err(*text.traceback(self.driver_frames(death.phase) + text.RAY_GET, head),
-                     *lines[1:])
+        self.out.err(
+            *text.traceback(self.driver_frames(death.phase) + text.RAY_GET, head), *lines[1:]
+        )
         return code

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """TRL scripts (`trl sft`, accelerate launch sft.py): TrlParser over HfArgumentParser."""
+
 from . import text
 from .hf import LOOP, TRAINING_ARGS, HfTrainer
 from .memory import Engine
@@ -25,8 +26,17 @@ EXTRA = {
         padding_free:h activation_offloading:h label_smoothing:f reference_free:h precompute_ref_batch_size:i''',
 }
 GRPO = 'trl/trainer/grpo_trainer.py'
-STEP = LOOP + [('transformers/trainer.py', 4014, 'training_step', 'inputs = self._prepare_inputs(inputs)')]
-GEN = STEP + [(GRPO, 1572, '_prepare_inputs', 'generation_batch = self._generate_and_score_completions(generation_batch)')]
+STEP = LOOP + [
+    ('transformers/trainer.py', 4014, 'training_step', 'inputs = self._prepare_inputs(inputs)')
+]
+GEN = STEP + [
+    (
+        GRPO,
+        1572,
+        '_prepare_inputs',
+        'generation_batch = self._generate_and_score_completions(generation_batch)',
+    )
+]
 
 
 class Trl(HfTrainer):
@@ -42,31 +52,55 @@ class Trl(HfTrainer):
         config = None
         for i, a in enumerate(argv):
             if a == '--config' and i + 1 < len(argv):
-                config, argv = argv[i + 1], argv[:i] + argv[i + 2:]
+                config, argv = argv[i + 1], argv[:i] + argv[i + 2 :]
                 break
             if a.startswith('--config='):
-                config, argv = a[9:], argv[:i] + argv[i + 1:]
+                config, argv = a[9:], argv[:i] + argv[i + 1 :]
                 break
         spec = TRAINING_ARGS.replace('@GC', 'true') + COMMON + EXTRA[kind]
         parser = flags(kind + '.py', spec, abbrev=True, both=True)
         if config:
             import os
+
             cfg = load_yaml(config)
             for key, value in (cfg.pop('env', None) or {}).items():
                 os.environ[key] = str(value)
             dests = {a.dest for a in parser._actions}
             unknown = [k for k in cfg if k not in dests]
             if unknown:
-                raise Refused(text.traceback([('trl/scripts/utils.py', 412, 'parse_args_and_config', 'raise ValueError(')],
-                                             'ValueError: Unknown arguments from config file: %s' % unknown))
+                raise Refused(
+                    text.traceback(
+                        [
+                            (
+                                'trl/scripts/utils.py',
+                                412,
+                                'parse_args_and_config',
+                                'raise ValueError(',
+                            )
+                        ],
+                        'ValueError: Unknown arguments from config file: %s' % unknown,
+                    )
+                )
             typed = {}
             for key, value in cfg.items():
                 typed[key] = value
             parser.set_defaults(**typed)
         args, rest = parser.parse_known_args(argv)
         if rest:
-            raise Refused(text.traceback([('transformers/hf_argparser.py', 358, 'parse_args_into_dataclasses', 'raise ValueError(')],
-                                         'ValueError: Some specified arguments are not used by the HfArgumentParser: %s' % rest))
+            raise Refused(
+                text.traceback(
+                    [
+                        (
+                            'transformers/hf_argparser.py',
+                            358,
+                            'parse_args_into_dataclasses',
+                            'raise ValueError(',
+                        )
+                    ],
+                    'ValueError: Some specified arguments are not used by the HfArgumentParser: %s'
+                    % rest,
+                )
+            )
         self.values = vars(args)
         self.settings = dict(self.values)
         self.check_values()
@@ -76,20 +110,30 @@ class Trl(HfTrainer):
         if v['per_device_train_batch_size'] < 1:
             raise Refused('ValueError: per_device_train_batch_size must be positive')
         if v['dataloader_prefetch_factor'] is not None and not v['dataloader_num_workers']:
-            raise Refused('ValueError: --dataloader_prefetch_factor can only be set when data is loaded in a different process, i.e. '
-                          'when --dataloader_num_workers > 0.')
+            raise Refused(
+                'ValueError: --dataloader_prefetch_factor can only be set when data is loaded in a different process, i.e. '
+                'when --dataloader_num_workers > 0.'
+            )
         if self.kind == 'grpo':
             per = v['per_device_train_batch_size'] * self.world
             if v['auto_find_batch_size']:
                 raise Refused('ValueError: auto_find_batch_size is not supported with GRPO')
             if v['generation_batch_size'] and v['steps_per_generation']:
-                raise Refused("ValueError: 'generation_batch_size' and 'steps_per_generation' can not be both configured at the same time")
+                raise Refused(
+                    "ValueError: 'generation_batch_size' and 'steps_per_generation' can not be both configured at the same time"
+                )
             steps = v['steps_per_generation'] or v['gradient_accumulation_steps']
             whole = v['generation_batch_size'] or per * steps
             if whole % per:
-                raise Refused('ValueError: generation_batch_size (%d) must be divisible by the global batch size (%d).' % (whole, per))
+                raise Refused(
+                    'ValueError: generation_batch_size (%d) must be divisible by the global batch size (%d).'
+                    % (whole, per)
+                )
             if whole % v['num_generations']:
-                raise Refused('ValueError: generation_batch_size (%d) must be divisible by num_generations (%d).' % (whole, v['num_generations']))
+                raise Refused(
+                    'ValueError: generation_batch_size (%d) must be divisible by num_generations (%d).'
+                    % (whole, v['num_generations'])
+                )
 
     def load(self):
         v = self.values
@@ -108,9 +152,21 @@ class Trl(HfTrainer):
             if v['use_vllm'] and v['vllm_mode'] == 'colocate':
                 lo.train_sleeps = False
                 lo.sync_buffer = 64 << 20
-                lo.engine = Engine('vllm', v['vllm_gpu_memory_utilization'], tp=v['vllm_tensor_parallel_size'], same_process=True,
-                                   sleeps=bool(v['vllm_enable_sleep_mode']), prefill_tokens=4096, running=min(256, self.values['per_device_train_batch_size'] * v['gradient_accumulation_steps']),
-                                   max_len=v['vllm_max_model_length'] or length, graph_batch=64)
+                lo.engine = Engine(
+                    'vllm',
+                    v['vllm_gpu_memory_utilization'],
+                    tp=v['vllm_tensor_parallel_size'],
+                    same_process=True,
+                    sleeps=bool(v['vllm_enable_sleep_mode']),
+                    prefill_tokens=4096,
+                    running=min(
+                        256,
+                        self.values['per_device_train_batch_size']
+                        * v['gradient_accumulation_steps'],
+                    ),
+                    max_len=v['vllm_max_model_length'] or length,
+                    graph_batch=64,
+                )
         return lo
 
     def engine_start(self, card):
@@ -139,30 +195,79 @@ class Trl(HfTrainer):
 
     def where(self, phase):
         if phase in ('log_probs', 'ref_log_probs'):
-            return GEN + [(GRPO, 2350, '_generate_and_score_completions', 'old_per_token_logps, _ = self._get_per_token_logps_and_entropies('),
-                          (GRPO, 1120, '_get_per_token_logps_and_entropies', 'logits = model(**model_inputs).logits')]
+            return GEN + [
+                (
+                    GRPO,
+                    2350,
+                    '_generate_and_score_completions',
+                    'old_per_token_logps, _ = self._get_per_token_logps_and_entropies(',
+                ),
+                (
+                    GRPO,
+                    1120,
+                    '_get_per_token_logps_and_entropies',
+                    'logits = model(**model_inputs).logits',
+                ),
+            ]
         if phase == 'weight_sync':
-            return GEN + [(GRPO, 1801, '_generate_single_turn', 'self.vllm_generation.sync_weights()'),
-                          ('trl/generation/vllm_generation.py', 520, 'sync_weights', 'llm_model.load_weights([(name, param.data)])')]
+            return GEN + [
+                (GRPO, 1801, '_generate_single_turn', 'self.vllm_generation.sync_weights()'),
+                (
+                    'trl/generation/vllm_generation.py',
+                    520,
+                    'sync_weights',
+                    'llm_model.load_weights([(name, param.data)])',
+                ),
+            ]
         if phase == 'generation':
-            return GEN + [(GRPO, 2291, '_generate_and_score_completions', 'self._generate(prompts)'),
-                          (GRPO, 1833, '_generate_single_turn', 'outputs = self.vllm_generation.generate('),
-                          ('vllm/entrypoints/llm.py', 1522, '_run_engine', 'step_outputs = self.llm_engine.step()'),
-                          ('vllm/v1/worker/gpu_model_runner.py', 2260, 'execute_model', 'model_output = self.model(')]
+            return GEN + [
+                (GRPO, 2291, '_generate_and_score_completions', 'self._generate(prompts)'),
+                (GRPO, 1833, '_generate_single_turn', 'outputs = self.vllm_generation.generate('),
+                (
+                    'vllm/entrypoints/llm.py',
+                    1522,
+                    '_run_engine',
+                    'step_outputs = self.llm_engine.step()',
+                ),
+                (
+                    'vllm/v1/worker/gpu_model_runner.py',
+                    2260,
+                    'execute_model',
+                    'model_output = self.model(',
+                ),
+            ]
         if phase == 'forward' and self.kind == 'grpo':
-            return LOOP + [('transformers/trainer.py', 4020, 'training_step', 'loss = self.compute_loss(model, inputs, num_items_in_batch=num_items_in_batch)'),
-                           (GRPO, 2501, '_compute_loss', 'per_token_logps, entropies = self._get_per_token_logps_and_entropies(')]
+            return LOOP + [
+                (
+                    'transformers/trainer.py',
+                    4020,
+                    'training_step',
+                    'loss = self.compute_loss(model, inputs, num_items_in_batch=num_items_in_batch)',
+                ),
+                (
+                    GRPO,
+                    2501,
+                    '_compute_loss',
+                    'per_token_logps, entropies = self._get_per_token_logps_and_entropies(',
+                ),
+            ]
         return super().where(phase)
 
     def crash(self, death):
         if death.domain == 'gpu' and death.kind == 'wake':
-            self.error('weight_sync', 'RuntimeError: CUDA Error: out of memory at /workspace/csrc/cumem_allocator.cpp:62')
+            self.error(
+                'weight_sync',
+                'RuntimeError: CUDA Error: out of memory at /workspace/csrc/cumem_allocator.cpp:62',
+            )
             self.others()
             return 1
         if death.domain == 'kv_cache' or death.kind in ('startup', 'load', 'capture'):
             from .servers import vllm_frames, vllm_message
-            self.where = lambda phase: [(GRPO, 512, '__init__', 'self.vllm_generation = VLLMGeneration('),
-                                        ('trl/generation/vllm_generation.py', 301, '__init__', 'self.llm = LLM(')] + vllm_frames(death.kind)
+
+            self.where = lambda phase: [
+                (GRPO, 512, '__init__', 'self.vllm_generation = VLLMGeneration('),
+                ('trl/generation/vllm_generation.py', 301, '__init__', 'self.llm = LLM('),
+            ] + vllm_frames(death.kind)
             self.error('engine_init', vllm_message(death, self.torch))
             self.others()
             return 1
