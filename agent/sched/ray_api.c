@@ -7,7 +7,7 @@
 #include "agent/lib/jsonget.h"
 #include "agent/sched/ray.h"
 
-enum { MAX_JSON_BYTES = 64 * 1024 * 1024 };
+enum { MAX_JSON_BYTES = 256 * 1024 * 1024 };
 
 struct buffer {
     char *bytes;
