@@ -19,7 +19,7 @@ from ray_harness import REPO, free_port
 SCRIPT = """#!/bin/bash
 #SBATCH --oom-retry=auto
 set -e
-trap 'kill $HEAD; wait $HEAD' EXIT
+trap 'kill $HEAD; wait $HEAD || true' EXIT
 ray start --head --block --node-ip-address=127.0.0.1 --port={gcs} --dashboard-port={port} \\
    --dashboard-agent-listen-port={agent} --ray-client-server-port={client} --temp-dir={temp} \\
    --min-worker-port=0 --max-worker-port=0 --num-cpus=4 --num-gpus=2 --resources='{{"worker": 1}}' \\
