@@ -14,6 +14,7 @@
 #include "agent/lib/jsonget.h"
 #include "agent/lib/paths.h"
 #include "agent/lib/table.h"
+#include "agent/sched/ray.h"
 
 enum { KEY_JSON = 256, KEY_DB };
 
@@ -172,6 +173,23 @@ static void check_slurm(void)
     }
 }
 
+/* With the rights of the caller: the token's file may be for the head's user alone. */
+static void check_ray(const struct config *config)
+{
+    for (size_t i = 0; i < config->ray_cluster_count; i++) {
+        struct ray_options options;
+        struct oom_error err = {""};
+        char what[300], session[256] = "";
+        struct ray_client *client = ray_options_parse(config->ray_clusters[i], &options, &err) == 0
+                                        ? ray_open(&options, &err)
+                                        : NULL;
+        bool good = client && ray_identify(client, session, sizeof(session), &err) == 0;
+        snprintf(what, sizeof(what), "Ray at %s", options.url);
+        report(good, what, good ? session : err.text);
+        ray_close(client);
+    }
+}
+
 int ctl_doctor(int argc, char **argv)
 {
     static const struct argp argp = {NULL, NULL, NULL, "Looks whether everything is in its place.",
@@ -184,8 +202,10 @@ int ctl_doctor(int argc, char **argv)
     bad = 0;
     bool good = config_load(NULL, &config, &err) == 0;
     report(good, "configuration", good ? "" : err.text);
-    if (good)
+    if (good) {
+        check_ray(&config);
         config_free(&config);
+    }
     check_installation();
     check_head();
     check_slurm();
