@@ -195,7 +195,8 @@ static void explore(struct rw_analysis *a, const struct oom_policy *policy)
 
 int rw_analyse(struct rw_analysis *a, const struct oom_script *script, const char *bytes,
                size_t length, const struct oom_policy *policy, const char *const *env_names,
-               size_t env_count, const struct rw_analysis *like, struct oom_error *err)
+               size_t env_count, const struct rw_analysis *like, const struct rw_changes *changes,
+               struct oom_error *err)
 {
     struct rw *rw = &a->rw;
 
@@ -217,7 +218,11 @@ int rw_analyse(struct rw_analysis *a, const struct oom_script *script, const cha
     } else {
         rw->root = rw_buf_new(rw, bytes, length, script->source.name, script->root->key);
         rw->root->editable = true;
-        rw_parse(rw, rw->root);
+        size_t count = changes ? changes->count : 0;
+        struct rw_splice *splices = rw_alloc(&rw->arena, (count + 1) * sizeof(*splices));
+        if (changes)
+            count = rw_changes_splices(rw, changes, like->rw.root, splices);
+        rw_parse_again(rw, rw->root, script->root, splices, count);
     }
     a->worlds = rw_alloc(&rw->arena, (WORLD_LIMIT + 2) * sizeof(*a->worlds));
     if (!like) {

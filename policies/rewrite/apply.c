@@ -28,7 +28,7 @@ static int try(struct job *job, const struct rw_changes *changes, struct oom_err
 
     const char *bytes = rw_changes_apply(&job->before.rw, changes, job->before.rw.root, &length);
     if (rw_analyse(&after, job->script, bytes, length, job->policy, job->env_names, job->env_count,
-                   &job->before, err) != 0)
+                   &job->before, changes, err) != 0)
         return -1;
     int rc;
     if (setjmp(after.rw.bail)) {
@@ -338,7 +338,7 @@ int oom_script_apply(const struct oom_script *script, const struct oom_policy *p
     if (prepare(&job, edits, err) != 0)
         goto done;
     if (rw_analyse(&job.before, script, script->root->bytes, script->root->length, policy,
-                   job.env_names, job.env_count, NULL, err) != 0)
+                   job.env_names, job.env_count, NULL, NULL, err) != 0)
         goto done;
     if (setjmp(job.before.rw.bail)) {
         oom_errorf(err, "%s: too large to be rewritten", script->source.name);

@@ -14,7 +14,7 @@ struct rw_chunk {
     max_align_t data[];
 };
 
-void *rw_alloc(struct rw_arena *arena, size_t size)
+static void *take(struct rw_arena *arena, size_t size)
 {
     size = (size + sizeof(max_align_t) - 1) & ~(sizeof(max_align_t) - 1);
     struct rw_chunk *chunk = arena->chunks;
@@ -33,7 +33,12 @@ void *rw_alloc(struct rw_arena *arena, size_t size)
     }
     void *memory = (char *)chunk->data + chunk->used;
     chunk->used += size;
-    return memset(memory, 0, size);
+    return memory;
+}
+
+void *rw_alloc(struct rw_arena *arena, size_t size)
+{
+    return memset(take(arena, size), 0, size);
 }
 
 void *rw_more(struct rw_arena *arena, void *old, size_t count, size_t *capacity, size_t size)
@@ -41,7 +46,7 @@ void *rw_more(struct rw_arena *arena, void *old, size_t count, size_t *capacity,
     if (count < *capacity)
         return old;
     size_t grown = *capacity ? *capacity * 2 : 4;
-    void *memory = rw_alloc(arena, grown * size);
+    void *memory = take(arena, grown * size);
     if (count)
         memcpy(memory, old, count * size);
     *capacity = grown;

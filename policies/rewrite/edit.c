@@ -102,6 +102,19 @@ const char *rw_changes_apply(struct rw *rw, const struct rw_changes *changes,
     return out;
 }
 
+size_t rw_changes_splices(struct rw *rw, const struct rw_changes *changes, const struct rw_buf *buf,
+                          struct rw_splice *out)
+{
+    bool *done = rw_alloc(&rw->arena, changes->count + 1);
+    size_t count = 0, index = 0;
+
+    for (const struct rw_change *c; (c = next_change(changes, buf, done, &index)) != NULL;) {
+        done[index] = true;
+        out[count++] = (struct rw_splice){c->start, c->end, (uint32_t)strlen(c->text)};
+    }
+    return count;
+}
+
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\t';

@@ -50,7 +50,7 @@ bool oom_script_masks_status(const struct oom_script *script)
     struct rw_analysis a;
     bool result = false;
 
-    if (rw_analyse(&a, script, script->root->bytes, script->root->length, NULL, NULL, 0, NULL,
+    if (rw_analyse(&a, script, script->root->bytes, script->root->length, NULL, NULL, 0, NULL, NULL,
                    NULL) != 0)
         return false;
     /* Without a policy these are the commands that look like training. */

@@ -141,38 +141,107 @@ static void copy_tree(struct rw *rw, struct rw_buf *buf, TSTree *tree)
     ts_tree_cursor_delete(&cursor);
 }
 
-void rw_parse(struct rw *rw, struct rw_buf *buf)
+/* Copies the nodes; the tree goes with everything else when memory runs out. */
+static void copy_guarded(struct rw *rw, struct rw_buf *buf, TSTree *tree)
 {
     jmp_buf *outer = rw->arena.bail;
     jmp_buf here;
+
+    if (setjmp(here)) {
+        ts_tree_delete(tree);
+        rw->arena.bail = outer;
+        longjmp(*outer, 1);
+    }
+    rw->arena.bail = &here;
+    copy_tree(rw, buf, tree);
+    rw->arena.bail = outer;
+}
+
+static void parse(struct rw *rw, struct rw_buf *buf, const TSTree *old, bool keep)
+{
     char *masked = rw_strndup(&rw->arena, buf->bytes, buf->length);
 
-    if (buf->nodes)
-        return;
     rw_find_heredocs(rw, buf, masked);
     TSParser *parser = ts_parser_new();
     TSTree *tree = NULL;
     if (parser && ts_parser_set_language(parser, tree_sitter_bash()))
-        tree = ts_parser_parse_string(parser, NULL, masked, buf->length);
-    buf->error_at = RW_NO_ERROR;
-    if (!tree) {
-        ts_parser_delete(parser);
-        longjmp(*outer, 1);
-    }
-    if (setjmp(here) == 0) {
-        rw->arena.bail = &here;
-        copy_tree(rw, buf, tree);
-        rw->arena.bail = outer;
-    } else {
-        ts_tree_delete(tree);
-        ts_parser_delete(parser);
-        rw->arena.bail = outer;
-        longjmp(*outer, 1);
-    }
-    ts_tree_delete(tree);
+        tree = ts_parser_parse_string(parser, old, masked, buf->length);
     ts_parser_delete(parser);
+    buf->error_at = RW_NO_ERROR;
+    if (!tree)
+        longjmp(*rw->arena.bail, 1);
+    copy_guarded(rw, buf, tree);
+    if (keep)
+        buf->tree = tree;
+    else
+        ts_tree_delete(tree);
     if (buf->error_at != RW_NO_ERROR || buf->editable)
         buf->error_at = rw_syntax_fault(rw, masked, buf->length);
+}
+
+void rw_parse(struct rw *rw, struct rw_buf *buf)
+{
+    if (!buf->nodes)
+        parse(rw, buf, NULL, false);
+}
+
+void rw_parse_keep(struct rw *rw, struct rw_buf *buf)
+{
+    parse(rw, buf, NULL, true);
+}
+
+void rw_tree_free(struct rw_buf *buf)
+{
+    ts_tree_delete(buf->tree);
+    buf->tree = NULL;
+}
+
+static TSPoint point_at(const char *bytes, uint32_t at)
+{
+    TSPoint point = {0, at};
+
+    for (uint32_t i = 0; i < at; i++) {
+        if (bytes[i] == '\n') {
+            point.row++;
+            point.column = at - i - 1;
+        }
+    }
+    return point;
+}
+
+void rw_parse_again(struct rw *rw, struct rw_buf *buf, const struct rw_buf *old,
+                    const struct rw_splice *splices, size_t count)
+{
+    TSTree *volatile tree = old->tree ? ts_tree_copy(old->tree) : NULL;
+    jmp_buf *outer = rw->arena.bail;
+    jmp_buf here;
+
+    /* From the last to the first, so that earlier offsets are still those of the old text. */
+    for (size_t i = count; tree && i-- > 0;) {
+        uint32_t new_start = splices[i].start;
+        for (size_t k = 0; k < i; k++)
+            new_start += splices[k].new_length - (splices[k].old_end - splices[k].start);
+        TSInputEdit edit = {.start_byte = splices[i].start,
+                            .old_end_byte = splices[i].old_end,
+                            .new_end_byte = splices[i].start + splices[i].new_length,
+                            .start_point = point_at(old->bytes, splices[i].start),
+                            .old_end_point = point_at(old->bytes, splices[i].old_end)};
+        TSPoint from = point_at(buf->bytes, new_start);
+        TSPoint to = point_at(buf->bytes, new_start + splices[i].new_length);
+        edit.new_end_point.row = edit.start_point.row + (to.row - from.row);
+        edit.new_end_point.column =
+            to.row == from.row ? edit.start_point.column + (to.column - from.column) : to.column;
+        ts_tree_edit(tree, &edit);
+    }
+    if (setjmp(here)) {
+        ts_tree_delete(tree);
+        rw->arena.bail = outer;
+        longjmp(*outer, 1);
+    }
+    rw->arena.bail = &here;
+    parse(rw, buf, tree, false);
+    rw->arena.bail = outer;
+    ts_tree_delete(tree);
 }
 
 struct rw_buf *rw_buf_new(struct rw *rw, const char *bytes, size_t length, const char *name,

@@ -11,6 +11,8 @@
 #include "policies/rewrite/rw.h"
 
 /* ---- analyse.c */
+struct rw_changes;
+
 struct rw_analysis {
     struct rw rw;
     struct rw_world *worlds;
@@ -31,7 +33,8 @@ struct oom_script {
  * the script before an edit (NULL: finds its own). Returns -1 and err when it is too large. */
 int rw_analyse(struct rw_analysis *a, const struct oom_script *script, const char *bytes,
                size_t length, const struct oom_policy *policy, const char *const *env_names,
-               size_t env_count, const struct rw_analysis *like, struct oom_error *err);
+               size_t env_count, const struct rw_analysis *like, const struct rw_changes *changes,
+               struct oom_error *err);
 void rw_analysis_free(struct rw_analysis *a);
 /* The program's arguments as strings, NULL-terminated, in the arena. */
 const char *const *rw_cmd_args(struct rw *rw, const struct rw_cmd *cmd);
@@ -108,6 +111,9 @@ bool rw_changes_add(struct rw *rw, struct rw_changes *changes, const struct rw_c
 /* New bytes of one buffer. */
 const char *rw_changes_apply(struct rw *rw, const struct rw_changes *changes,
                              const struct rw_buf *buf, size_t *length);
+/* The same as ranges, sorted. Returns how many. */
+size_t rw_changes_splices(struct rw *rw, const struct rw_changes *changes, const struct rw_buf *buf,
+                          struct rw_splice *out);
 /* Grows a range that is taken away by the blanks, or the lines, that nobody would leave. */
 void rw_tidy_removal(const struct rw_buf *buf, uint32_t *start, uint32_t *end);
 

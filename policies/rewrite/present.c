@@ -88,7 +88,7 @@ int oom_script_values(const struct oom_script *script, const struct oom_policy *
             env_names[env_count++] = name + 4;
     }
     int rc = rw_analyse(&a, script, script->root->bytes, script->root->length, policy, env_names,
-                        env_count, NULL, err);
+                        env_count, NULL, NULL, err);
     if (rc == 0) {
         if (setjmp(a.rw.bail)) {
             rc = oom_errorf(err, "%s: too large to be read", script->source.name);

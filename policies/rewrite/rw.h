@@ -29,6 +29,7 @@ struct rw_arena {
     jmp_buf *bail; /* where running out goes */
 };
 void *rw_alloc(struct rw_arena *arena, size_t size); /* zeroed; never NULL: unwinds instead */
+/* Room for one more item; what is new is not zeroed. */
 void *rw_more(struct rw_arena *arena, void *old, size_t count, size_t *capacity, size_t size);
 char *rw_strndup(struct rw_arena *arena, const char *text, size_t length);
 char *rw_printf(struct rw_arena *arena, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -167,6 +168,7 @@ struct rw_buf {
     struct rw_heredoc *heredocs;
     size_t heredoc_count, heredoc_capacity;
     uint32_t error_at; /* offset of the first syntax error; UINT32_MAX none */
+    void *tree;        /* the parser's own, kept for parsing an edited copy; NULL: not kept */
     struct rw_buf *next;
 };
 
@@ -175,6 +177,18 @@ struct rw_buf {
 struct rw_buf *rw_buf_new(struct rw *rw, const char *bytes, size_t length, const char *name,
                           uint64_t key);
 void rw_parse(struct rw *rw, struct rw_buf *buf);
+
+/* A range of an older text and the length of what stands there now. */
+struct rw_splice {
+    uint32_t start, old_end, new_length;
+};
+
+/* Parses `buf`, which is `old` with splices (sorted by start): only what they touch is parsed. */
+void rw_parse_again(struct rw *rw, struct rw_buf *buf, const struct rw_buf *old,
+                    const struct rw_splice *splices, size_t count);
+/* Parses and keeps the parser's tree in buf->tree, for rw_tree_free. */
+void rw_parse_keep(struct rw *rw, struct rw_buf *buf);
+void rw_tree_free(struct rw_buf *buf);
 const struct rw_heredoc *rw_heredoc_at(const struct rw_buf *buf, uint32_t at);
 void rw_find_heredocs(struct rw *rw, struct rw_buf *buf, char *masked);
 uint32_t rw_line_of(const struct rw_buf *buf, uint32_t at); /* from 1 */

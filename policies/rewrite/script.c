@@ -59,7 +59,7 @@ static int fill(struct oom_script *script, struct rw *rw, const struct oom_scrip
     copy_source(script, source);
     script->root = rw_buf_new(rw, script->source.bytes, source->length, script->source.name, 1);
     script->root->editable = true;
-    rw_parse(rw, script->root);
+    rw_parse_keep(rw, script->root);
     if (script->root->error_at != RW_NO_ERROR)
         return refuse(script->root, err);
     return 0;
@@ -162,6 +162,8 @@ void oom_script_free(struct oom_script *script)
 {
     if (!script)
         return;
+    if (script->root)
+        rw_tree_free(script->root);
     rw_arena_free(&script->arena);
     rw_arena_free(&script->parsed);
     free(script);
@@ -174,7 +176,7 @@ int oom_script_recognise(const struct oom_script *script, const struct oom_polic
 
     for (size_t i = 0; i < count; i++) {
         if (rw_analyse(&a, script, script->root->bytes, script->root->length, policies[i], NULL, 0,
-                       NULL, NULL) != 0)
+                       NULL, NULL, NULL) != 0)
             continue;
         bool ours = a.training && a.by_policy;
         rw_analysis_free(&a);
@@ -189,7 +191,7 @@ char **oom_script_log_paths(const struct oom_script *script)
     struct rw_analysis a;
     char **paths = NULL;
 
-    if (rw_analyse(&a, script, script->root->bytes, script->root->length, NULL, NULL, 0, NULL,
+    if (rw_analyse(&a, script, script->root->bytes, script->root->length, NULL, NULL, 0, NULL, NULL,
                    NULL) != 0)
         return NULL;
     if (a.rw.log_count)

@@ -59,7 +59,7 @@ int oom_argv_verify(const struct oom_policy *policy, const char *const *argv,
     if (!script)
         return -1;
     if (rw_analyse(&a, script, script->root->bytes, script->root->length, policy, NULL, 0, NULL,
-                   err) == 0) {
+                   NULL, err) == 0) {
         verdict = verify_guarded(&a, policy, edits, err);
         rw_analysis_free(&a);
     }
