@@ -60,56 +60,6 @@ static void tally(struct note *n, const struct signature *sig, bool keep_first)
 
 /* --- quoted text ------------------------------------------------------------------------------ */
 
-/* A data set's record or a rollout sample holds text of people, also about their OOMs:
- * 'prompt': '... CUDA out of memory ...' */
-static const char *const data_keys[] = {
-    "prompt",   "prompts", "response",    "responses",    "completion", "completions",
-    "question", "answer",  "answers",     "chosen",       "rejected",   "solution",
-    "messages", "role",    "instruction", "ground_truth", NULL,
-};
-/* These name a record of data only where nothing says that the record is one of a log. */
-static const char *const vague_keys[] = {"text",   "content", "query", "input",
-                                         "output", "label",   NULL};
-static const char *const log_keys[] = {"level",  "levelname", "severity", "lvl",
-                                       "logger", "timestamp", NULL};
-
-static bool is_one_of(const char *const *words, const char *text, size_t length)
-{
-    for (; *words; words++)
-        if (strlen(*words) == length && memcmp(*words, text, length) == 0)
-            return true;
-    return false;
-}
-
-static bool in_data_record(const struct line_view *view)
-{
-    const char *end = view->text + view->length;
-    bool vague = false;
-
-    for (const char *p = view->text; (p = memchr(p, ':', (size_t)(end - p))) != NULL; p++) {
-        const char *stop = p;
-        if (stop - view->text < 4)
-            continue;
-        stop--;
-        if (*stop != '"' && *stop != '\'')
-            continue;
-        const char quote = *stop;
-        const char *start = stop - 1;
-        while (start > view->text && *start != quote && stop - start < 24)
-            start--;
-        if (*start != quote)
-            continue;
-        start++;
-        size_t length = (size_t)(stop - start);
-        if (is_one_of(log_keys, start, length))
-            return false;
-        if (is_one_of(data_keys, start, length))
-            return true;
-        vague |= is_one_of(vague_keys, start, length);
-    }
-    return vague;
-}
-
 static bool is_quoting(struct note *n)
 {
     if (n->line - n->voice->quote_line > QUOTE_LINES)
@@ -267,7 +217,7 @@ static void note_oom(struct note *n, const struct signature *sig)
     }
     tally(n, sig, false);
     event_fill(n, event);
-    if (is_quoting(n) || in_data_record(&n->view)) {
+    if (is_quoting(n) || oom_line_is_data(&n->view)) {
         discount_now(n, event, "quoted text: data or chat, not output of the job");
         return;
     }
@@ -335,7 +285,7 @@ static void note_failure(struct note *n, const struct signature *sig)
 
     if (sig->traceback && (own->depth == 0 || n->line - own->last_line > 4))
         return;
-    if (is_quoting(n) || in_data_record(&n->view))
+    if (is_quoting(n) || oom_line_is_data(&n->view))
         return;
     struct event *event = oom_sighting_new(n->block, sig, &n->view, n->line);
     if (!event) {
@@ -583,15 +533,14 @@ static bool note_quotes(struct note *n)
 
 void oom_piece_note(struct block *block)
 {
-    struct note n;
+    struct note n = {
+        .block = block,
+        .classifier = block->classifier,
+        .stream = block->stream,
+    };
     const struct oom_signatures *set = block->classifier->set;
     uint32_t kinds = block->hit_kinds;
 
-    n.block = block;
-    n.classifier = block->classifier;
-    n.stream = block->stream;
-    n.voice = NULL;
-    n.progressed = false;
     oom_line_clean(block->bytes + block->piece_start, block->piece_end - block->piece_start,
                    n.classifier->line_buffer, &n.view);
     if (kinds & (KIND(SIG_QUOTE) | STRUCTURE_KINDS | COURSE_KINDS))

@@ -177,6 +177,9 @@ void oom_line_strip(char *text);
 /* Reads the prefixes of a cleaned line. */
 void oom_line_speaker(struct line_view *view);
 
+/* classify_data.c: does the line hold a record of data ({"prompt": ...})? */
+bool oom_line_is_data(const struct line_view *view);
+
 /* The rank that a file name states ("rank_3.log", ".../attempt_0/3/stderr.log"), or -1. */
 int oom_line_file_rank(const char *file);
 
