@@ -16,7 +16,12 @@
 #include "agent/run/seen.h"
 #include "db/db.h"
 
-enum { HEAD_TIMEOUT_MS = 10000, HEAD_START_TIMEOUT_MS = 1500, DEFAULT_GRACE_S = 120 };
+enum {
+    HEAD_TIMEOUT_MS = 10000,
+    HEAD_START_TIMEOUT_MS = 1500,
+    DEFAULT_GRACE_S = 120,
+    HEAD_AWAY_S = 30
+};
 
 enum {
     KEY_MAX = 'n',
@@ -233,6 +238,21 @@ int new_classifier_for(struct run *run, struct oom_error *err)
     return run->output ? output_begin(run->output, run->classifier, err) : 0;
 }
 
+/* A job that was queued again may have changes that only the head knows: without them it would fail
+ * as before, so a head that is away is waited for. A first start is never held up. */
+static int begin(struct run *run, struct attempt *attempt, struct oom_error *err)
+{
+    struct timespec nap = {1, 0};
+    int rc = next_begin(run, attempt, err);
+
+    for (int left_s = run->options.in_job && run->restart > 0 ? HEAD_AWAY_S : 0;
+         rc < 0 && !attempt->known && left_s > 0; left_s--) {
+        nanosleep(&nap, NULL);
+        rc = next_begin(run, attempt, err);
+    }
+    return rc;
+}
+
 static int supervise(struct run *run)
 {
     struct attempt attempt = {.number = 1};
@@ -245,7 +265,7 @@ static int supervise(struct run *run)
         attempt.proof[0] = '\0';
         if (run->options.in_job && attempt.number == 1 && !attempt.known)
             resubmit_capture(run);
-        if (next_begin(run, &attempt, &away) < 0 && attempt.known && attempt.edits.count > 0) {
+        if (begin(run, &attempt, &away) < 0 && attempt.known && attempt.edits.count > 0) {
             say("the change of attempt %lld cannot be made: %s", (long long)attempt.number,
                 away.text);
             return 1;
