@@ -101,10 +101,12 @@ static bool starts_number(const char *at, const char *begin, const char *number)
 }
 
 /* The record names the files of the old job, with its ids put in; sbatch wants the pattern, so that
- * the new job has files of its own. -1 when it does not fit. */
+ * the new job has files of its own. Only the file's name: a directory was there before the job was,
+ * and the same digits in it mean something else. -1 when it does not fit. */
 static int file_pattern(const char *path, const char *text, char *out, size_t size)
 {
     char job[32] = "", array[64] = "", task[32] = "";
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     size_t used = 0;
 
     slurm_field(text, "JobId", job, sizeof(job));
@@ -117,10 +119,10 @@ static int file_pattern(const char *path, const char *text, char *out, size_t si
         const char *piece = NULL;
         size_t taken = 1;
 
-        if (starts_number(p, path, array)) {
+        if (p >= name && starts_number(p, name, array)) {
             piece = "%A_%a";
             taken = strlen(array);
-        } else if (starts_number(p, path, job)) {
+        } else if (p >= name && starts_number(p, name, job)) {
             piece = "%j";
             taken = strlen(job);
         } else if (*p == '%') {
