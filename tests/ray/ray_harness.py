@@ -114,7 +114,8 @@ class Ray:
     def start(self, worker=True):
         self.spawn("head", "--head", f"--port={self.gcs}", "--dashboard-host=127.0.0.1",
                    f"--dashboard-port={self.port}", f"--temp-dir={self.temp}/r",
-                   f"--ray-client-server-port={free_port()}", "--num-cpus=4", "--num-gpus=1")
+                   f"--ray-client-server-port={free_port()}", "--num-cpus=4", "--num-gpus=1",
+                   *([] if worker else ['--resources={"worker": 1}']))
         wait_for(self.alive, f"the dashboard ({self.temp}/head.log)")
         if worker:
             # A directory of its own: nodes that share one unpack packages over each other.

@@ -205,7 +205,7 @@ def test_a_new_cluster_at_the_same_address(ray_programs, tmp_path):
         one.stop()
         one.token = token.read_text().strip()
         one.env = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": one.token}
-        one.start()
+        one.start(worker=False)
         one.submit("train", fast, *MODULE, *FLAGS, metadata={**AUTO, "oom_max_retries": "1"},
                    env_vars=env)
         story = service.wait("train", "stopped", "completed", "failed")

@@ -80,7 +80,7 @@ def test_one_retry_for_one_failure(slurm, ray_programs):
     count = len(story["attempts"])
     assert count >= 3 and ray_jobs.outcomes(story) == ["oom"] * (count - 1) + ["completed"]
     # The watcher saw each of these clusters and left its job alone.
-    log = slurm.log("oomagent")
+    log = slurm.log("oomagent.out")
     sessions = set(re.findall(r"is (session_\S+), ", log))
     assert len(sessions) == count, log
     assert log.count("left alone: its cluster lives inside") == count, log
