@@ -12,14 +12,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "db/db.h"
+#include "agent/lib/elapsed.h"
 
-enum { MAX_OUTPUT_BYTES = 1024 * 1024 };
+enum { MAX_OUTPUT_BYTES = 16 * 1024 * 1024 };
 
 struct sink {
     int fd;
     char *bytes;
     size_t length;
+    bool cut;
 };
 
 void child_result_free(struct child_result *result)
@@ -56,6 +57,7 @@ static bool drain(struct sink *sink)
         return false;
     size_t room = MAX_OUTPUT_BYTES - sink->length;
     size_t take = (size_t)n < room ? (size_t)n : room;
+    sink->cut = sink->cut || take < (size_t)n;
     char *grown = realloc(sink->bytes, sink->length + take + 1);
     if (!grown)
         return false;
@@ -71,7 +73,7 @@ static bool collect(struct sink sinks[2], int64_t deadline_ms)
 {
     while (sinks[0].fd >= 0 || sinks[1].fd >= 0) {
         struct pollfd fds[2] = {{sinks[0].fd, POLLIN, 0}, {sinks[1].fd, POLLIN, 0}};
-        int64_t left = deadline_ms - db_now_ms();
+        int64_t left = deadline_ms - elapsed_ms();
 
         if (left <= 0)
             return false;
@@ -91,7 +93,7 @@ int child_run(const char *const *argv, int timeout_ms, struct child_result *resu
               struct oom_error *err)
 {
     int out[2] = {-1, -1}, errors[2] = {-1, -1};
-    struct sink sinks[2] = {{-1, NULL, 0}, {-1, NULL, 0}};
+    struct sink sinks[2] = {{.fd = -1}, {.fd = -1}};
 
     *result = (struct child_result){0};
     if (pipe2(out, O_CLOEXEC) < 0 || pipe2(errors, O_CLOEXEC) < 0) {
@@ -109,7 +111,7 @@ int child_run(const char *const *argv, int timeout_ms, struct child_result *resu
     close(errors[1]);
     sinks[0].fd = out[0];
     sinks[1].fd = errors[0];
-    bool in_time = collect(sinks, db_now_ms() + timeout_ms);
+    bool in_time = collect(sinks, elapsed_ms() + timeout_ms);
     if (!in_time)
         kill(pid, SIGKILL);
     while (waitpid(pid, &result->status, 0) < 0 && errno == EINTR)
@@ -119,6 +121,7 @@ int child_run(const char *const *argv, int timeout_ms, struct child_result *resu
             close(sinks[i].fd);
     result->out = sinks[0].bytes ? sinks[0].bytes : calloc(1, 1);
     result->out_length = sinks[0].length;
+    result->cut = sinks[0].cut;
     result->errors = sinks[1].bytes ? sinks[1].bytes : calloc(1, 1);
     if (in_time && result->out && result->errors)
         return 0;
@@ -140,6 +143,11 @@ int child_expect(const char *const *argv, int timeout_ms, char **out, struct oom
 
     if (child_run(argv, timeout_ms, &result, err) < 0)
         return -1;
+    if (out && result.cut) {
+        child_result_free(&result);
+        return oom_errorf(err, "%s %s says more than %d MiB", argv[0], argv[1] ? argv[1] : "",
+                          MAX_OUTPUT_BYTES >> 20);
+    }
     bool fine = WIFEXITED(result.status) && WEXITSTATUS(result.status) == 0;
     if (!fine) {
         char *words = *result.errors ? result.errors : result.out;

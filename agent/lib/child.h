@@ -5,15 +5,17 @@
 #ifndef AGENT_LIB_CHILD_H
 #define AGENT_LIB_CHILD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "oomretry/error.h"
 
 struct child_result {
     int status;   /* of wait(2) */
-    char *out;    /* standard output, NUL-terminated, at most 1 MiB */
+    char *out;    /* standard output, NUL-terminated, at most 16 MiB */
     char *errors; /* standard error likewise */
     size_t out_length;
+    bool cut; /* there was more */
 };
 
 /* Runs argv[0] (looked up in PATH) with the caller's environment. 0 when it ran to its end within
@@ -23,7 +25,8 @@ int child_run(const char *const *argv, int timeout_ms, struct child_result *resu
 void child_result_free(struct child_result *result);
 
 /* child_run, and an exit status other than 0 is an error that quotes the program's own words. The
- * output is returned in *out when out is not NULL. */
+ * output is returned in *out when out is not NULL; one that does not fit is an error then: half a
+ * list of jobs, or half a script, must not be acted upon. */
 int child_expect(const char *const *argv, int timeout_ms, char **out, struct oom_error *err);
 
 #endif

@@ -12,9 +12,11 @@
 
 enum { MAX_CMDLINE_BYTES = 256 * 1024 };
 
+enum standing { UNKNOWN, BELOW, ELSEWHERE };
+
 struct link {
     pid_t pid, parent;
-    bool below;
+    enum standing standing;
 };
 
 /* The parent is the fourth field of stat; the second one is a name in parentheses, which may hold
@@ -55,37 +57,63 @@ static size_t all_links(struct link **out)
             *out = grown;
         }
         pid_t pid = (pid_t)atoi(entry->d_name);
-        (*out)[count++] = (struct link){pid, parent_of(pid), false};
+        (*out)[count++] = (struct link){pid, parent_of(pid), UNKNOWN};
     }
     closedir(proc);
     return count;
+}
+
+static int by_pid(const void *left, const void *right)
+{
+    const struct link *a = left, *b = right;
+
+    return (a->pid > b->pid) - (a->pid < b->pid);
+}
+
+/* Follows the parents up to one of which it is known, and notes it for all on the way. A node may
+ * run a hundred thousand processes: each is visited a few times at most. */
+static void settle(struct link *links, size_t count, pid_t root, struct link *link)
+{
+    struct link *at = link;
+    enum standing standing = UNKNOWN;
+
+    while (standing == UNKNOWN) {
+        struct link key = {.pid = at->parent};
+        /* Not twice the same way: what was read at different times may run in a circle. */
+        at->standing = ELSEWHERE;
+        if (at->parent == root) {
+            standing = BELOW;
+        } else if (!(at = bsearch(&key, links, count, sizeof(*links), by_pid))) {
+            standing = ELSEWHERE;
+        } else {
+            standing = at->standing;
+        }
+    }
+    for (at = link; standing == BELOW && at && at->standing != BELOW;) {
+        struct link key = {.pid = at->parent};
+        at->standing = BELOW;
+        at = at->parent == root ? NULL : bsearch(&key, links, count, sizeof(*links), by_pid);
+    }
 }
 
 size_t proctree_below(pid_t root, pid_t **out)
 {
     struct link *links;
     size_t count = all_links(&links), found = 0;
-    bool grown = true;
 
     *out = NULL;
-    /* Parents may come after their children in the list: repeat until nothing is added. */
-    while (grown) {
-        grown = false;
-        for (size_t i = 0; i < count; i++) {
-            if (links[i].below)
-                continue;
-            bool below = links[i].parent == root;
-            for (size_t k = 0; !below && k < count; k++)
-                below = links[k].below && links[k].pid == links[i].parent;
-            if (below)
-                links[i].below = grown = true, found++;
-        }
+    if (count)
+        qsort(links, count, sizeof(*links), by_pid);
+    for (size_t i = 0; i < count; i++) {
+        if (links[i].standing == UNKNOWN)
+            settle(links, count, root, &links[i]);
+        found += links[i].standing == BELOW;
     }
     if (found)
         *out = calloc(found, sizeof(**out));
     found = 0;
     for (size_t i = 0; *out && i < count; i++)
-        if (links[i].below)
+        if (links[i].standing == BELOW)
             (*out)[found++] = links[i].pid;
     free(links);
     return found;

@@ -7,14 +7,19 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/lib/child.h"
 #include "agent/lib/config.h"
 #include "agent/lib/humanize.h"
 #include "agent/lib/jsonget.h"
+#include "agent/lib/jsontext.h"
+#include "agent/lib/proctree.h"
 #include "agent/lib/textdiff.h"
 #include "agent/lib/urlquery.h"
 #include "agent/sched/slurm_dependents.h"
@@ -234,6 +239,120 @@ static void children(void **state)
     assert_non_null(strstr(err.text, "cannot execute no-such-program-here"));
 }
 
+/* Half a list must not be acted upon: who asks for the output gets all of it or an error. */
+static void output_without_end(void **state)
+{
+    const char *endless[] = {"head", "-c", "40000000", "/dev/zero", NULL};
+    const char *long_list[] = {"head", "-c", "3000000", "/dev/zero", NULL};
+    struct child_result result;
+    struct oom_error err = {""};
+    char *out = NULL;
+
+    (void)state;
+    assert_int_equal(child_run(endless, 20000, &result, &err), 0);
+    assert_true(result.cut);
+    child_result_free(&result);
+    assert_int_equal(child_expect(endless, 20000, &out, &err), -1);
+    assert_null(out);
+    assert_non_null(strstr(err.text, "says more than"));
+    assert_int_equal(child_expect(endless, 20000, NULL, &err), 0);
+    assert_int_equal(child_run(long_list, 20000, &result, &err), 0);
+    assert_false(result.cut);
+    assert_int_equal(result.out_length, 3000000);
+    child_result_free(&result);
+}
+
+static bool among(const pid_t *pids, size_t count, pid_t pid)
+{
+    for (size_t i = 0; i < count; i++)
+        if (pids[i] == pid)
+            return true;
+    return false;
+}
+
+/* A child, its child, and an orphan that came to us. */
+static void processes_below(void **state)
+{
+    int ends[2];
+    pid_t told[2] = {0}, *pids = NULL;
+
+    (void)state;
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        pid_t inner = fork();
+        if (inner == 0) {
+            pid_t orphan = fork();
+            if (orphan == 0) {
+                pause();
+                _exit(0);
+            }
+            if (write(ends[1], &orphan, sizeof(orphan)) != sizeof(orphan))
+                _exit(1);
+            _exit(0);
+        }
+        waitpid(inner, NULL, 0);
+        inner = fork();
+        if (inner == 0) {
+            pause();
+            _exit(0);
+        }
+        if (write(ends[1], &inner, sizeof(inner)) != sizeof(inner))
+            _exit(1);
+        pause();
+        _exit(0);
+    }
+    assert_int_equal(read(ends[0], &told[0], sizeof(told[0])), sizeof(told[0]));
+    assert_int_equal(read(ends[0], &told[1], sizeof(told[1])), sizeof(told[1]));
+    size_t count = proctree_below(getpid(), &pids);
+    assert_int_equal(count, 3);
+    assert_true(among(pids, count, child));
+    assert_true(among(pids, count, told[0]) && among(pids, count, told[1]));
+    free(pids);
+    pids = NULL;
+    assert_int_equal(proctree_below(child, &pids), 1);
+    assert_true(among(pids, 1, told[1]));
+    free(pids);
+    assert_int_equal(proctree_below(told[0], &pids), 0);
+    assert_null(pids);
+    kill(child, SIGKILL);
+    kill(told[0], SIGKILL);
+    kill(told[1], SIGKILL);
+    for (int i = 0; i < 3; i++)
+        assert_true(waitpid(-1, NULL, 0) > 0);
+    close(ends[0]);
+    close(ends[1]);
+    prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
+static void text_of_any_bytes(void **state)
+{
+    static const struct {
+        const char *bytes, *want;
+    } cases[] = {
+        {"", ""},
+        {"plain", "plain"},
+        {"caf\xc3\xa9", "caf\xc3\xa9"},
+        {"caf\xe9", "caf?"},
+        {"\xe9t\xe9 \xc3\xa9", "?t? \xc3\xa9"},
+        {"cut \xe2\x82", "cut ??"}, /* in the middle of a character */
+        {"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"},
+        {"\xc0\xaf", "??"},                /* longer than need be */
+        {"\xed\xa0\x80", "???"},           /* half of a pair */
+        {"\xf4\x90\x80\x80\xff", "?????"}, /* beyond the last character */
+        {"a\x01\nb", "a\x01\nb"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        json_t *json = json_text(cases[i].bytes);
+        assert_non_null(json);
+        assert_string_equal(json_string_value(json), cases[i].want);
+        json_decref(json);
+    }
+}
+
 static int load_text(const char *text, struct config *config, struct oom_error *err)
 {
     char path[] = "/tmp/oomretry-config-XXXXXX";
@@ -289,6 +408,9 @@ int main(void)
         cmocka_unit_test(diffs),
         cmocka_unit_test(queries),
         cmocka_unit_test(children),
+        cmocka_unit_test(output_without_end),
+        cmocka_unit_test(processes_below),
+        cmocka_unit_test(text_of_any_bytes),
         cmocka_unit_test(configurations),
     };
     return cmocka_run_group_tests_name("lib", tests, NULL, NULL);
