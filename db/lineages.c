@@ -131,6 +131,15 @@ int evidence_put(struct db *db, int64_t lineage, int64_t number, const char *kin
                   "iisj", lineage, number, kind, body);
 }
 
+int evidence_forget(struct db *db, int64_t before_ms, struct oom_error *err)
+{
+    return db_run(db, err,
+                  "DELETE FROM evidence WHERE rowid IN (SELECT e.id FROM (SELECT rowid AS id, "
+                  "attempt FROM evidence ORDER BY rowid LIMIT 200) e "
+                  "JOIN attempt a ON a.id = e.attempt WHERE a.ended_ms < ?)",
+                  "i", before_ms);
+}
+
 int audit_add(struct db *db, const char *who, const char *verb, const char *object,
               const char *detail, struct oom_error *err)
 {

@@ -40,6 +40,10 @@ int attempt_start(struct db *db, int64_t lineage, int64_t number, const json_t *
 int evidence_put(struct db *db, int64_t lineage, int64_t number, const char *kind,
                  const json_t *body, struct oom_error *err);
 
+/* Forgets the oldest evidence (not the history) of attempts that ended before this time; a few rows
+ * a call, so that nobody waits for it. */
+int evidence_forget(struct db *db, int64_t before_ms, struct oom_error *err);
+
 int audit_add(struct db *db, const char *who, const char *verb, const char *object,
               const char *detail, struct oom_error *err);
 

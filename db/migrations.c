@@ -9,6 +9,7 @@
     extern const char symbol[] __attribute__((visibility("hidden")))
 
 SQL_FILE(db_sql_001, "db/migrations/001-initial.sql");
+SQL_FILE(db_sql_002, "db/migrations/002-age.sql");
 
-const char *const db_migrations[] = {db_sql_001};
+const char *const db_migrations[] = {db_sql_001, db_sql_002};
 const int db_migration_count = sizeof(db_migrations) / sizeof(db_migrations[0]);

@@ -166,7 +166,8 @@ int policies_seed(struct db *db, const char *directory, struct oom_error *err)
     if (count < 0)
         return oom_errorf(err, "cannot read the shipped policies in %s: %s", directory,
                           strerror(errno));
-    if (db_begin(db, err) < 0)
+    bool begun = db_begin(db, err) == 0;
+    if (!begun)
         rc = -1;
     for (int i = 0; i < count; i++) {
         const char *file = entries[i]->d_name;
@@ -192,5 +193,7 @@ int policies_seed(struct db *db, const char *directory, struct oom_error *err)
         free(entries[i]);
     }
     free(entries);
+    if (!begun)
+        return -1;
     return db_end(db, rc == 0, rc == 0 ? err : NULL) < 0 ? -1 : rc;
 }

@@ -16,6 +16,9 @@
 
 enum { MAX_TEXT_BYTES = 64 * 1024 };
 
+/* Lines of logs are of no use later, and they are most of the database. */
+#define KEEP_EVIDENCE_MS (INT64_C(180) * 24 * 3600 * 1000)
+
 static const char *user_name(uid_t uid, char *buffer, size_t size)
 {
     const struct passwd *pw = getpwuid(uid);
@@ -85,7 +88,8 @@ static int64_t create(struct service *service, const struct service_request *req
 
     if (id > 0 && (lineage_add_job(service->db, id, json_get_string(fields, "scheduler", ""),
                                    json_get_string(fields, "cluster", ""), job, err) < 0 ||
-                   attempt_insert(service->db, id, 1, "first", NULL, NULL, NULL, err) < 0))
+                   attempt_insert(service->db, id, 1, "first", NULL, NULL, NULL, err) < 0 ||
+                   evidence_forget(service->db, db_now_ms() - KEEP_EVIDENCE_MS, err) < 0))
         id = -1;
     json_decref(fields);
     return id;

@@ -7,7 +7,8 @@
 
 #define DAY_MS (INT64_C(24) * 3600 * 1000)
 
-/* Retries of this user in the last day, and what the attempts that ran out cost. */
+/* Retries of this user in the last day, and what the attempts that ran out cost. A lineage is
+ * updated whenever an attempt starts, so older ones need not be looked at. */
 static int spent(struct service *service, int64_t uid, int64_t *retries, double *gpu_hours,
                  struct oom_error *err)
 {
@@ -15,12 +16,13 @@ static int spent(struct service *service, int64_t uid, int64_t *retries, double 
 
     if (db_get_int(service->db, err, 0, retries,
                    "SELECT count(*) FROM attempt a JOIN lineage l ON l.id = a.lineage "
-                   "WHERE l.uid = ? AND a.decision IS NOT NULL AND a.started_ms >= ?",
+                   "WHERE l.uid = ?1 AND l.updated_ms >= ?2 AND a.decision IS NOT NULL "
+                   "AND a.started_ms >= ?2",
                    "ii", uid, since) < 0 ||
         db_get_int(service->db, err, 0, &gpu_ms,
-                   "SELECT sum((a.ended_ms - a.started_ms) * a.gpus) FROM attempt a "
-                   "JOIN lineage l ON l.id = a.lineage WHERE l.uid = ? AND a.outcome = 'oom' "
-                   "AND a.started_ms >= ?",
+                   "SELECT sum((a.ended_ms - a.started_ms) * min(max(a.gpus, 0), 100000)) "
+                   "FROM attempt a JOIN lineage l ON l.id = a.lineage WHERE l.uid = ?1 "
+                   "AND l.updated_ms >= ?2 AND a.outcome = 'oom' AND a.started_ms >= ?2",
                    "ii", uid, since) < 0)
         return -1;
     *gpu_hours = (double)gpu_ms / 3600000.0;

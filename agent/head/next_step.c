@@ -10,6 +10,7 @@
 #include "agent/head/lineage_steps.h"
 #include "agent/head/remember.h"
 #include "agent/lib/jsonget.h"
+#include "agent/lib/jsontext.h"
 #include "db/lineages.h"
 
 /* The lineage is over: one row says so, the reply says why. */
@@ -18,7 +19,8 @@ static int stop(struct service *service, int64_t id, const char *state, const ch
 {
     if (lineage_set_state(service->db, id, state, reason, advice, err) < 0)
         return -1;
-    *reply = json_pack("{s:s, s:s, s:s}", "action", "stop", "reason", reason, "advice", advice);
+    *reply = json_pack("{s:s, s:o, s:o}", "action", "stop", "reason", json_text(reason), "advice",
+                       json_text(advice));
     return 200;
 }
 

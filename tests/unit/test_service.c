@@ -14,6 +14,7 @@
 
 #include "agent/head/service.h"
 #include "agent/lib/jsonget.h"
+#include "db/lineages.h"
 #include "db/policies.h"
 
 enum { ALICE = 2001, BO = 2002 };
@@ -435,6 +436,56 @@ static void rights(void **state)
     json_decref(call_as(f, 0, "GET", "/v1/history/107", NULL, 200));
 }
 
+/* What is asked for each task that ends, and for each job, must not become slow with the years. */
+static void questions_use_indexes(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const questions[] = {
+        "EXPLAIN QUERY PLAN DELETE FROM task_exit WHERE at_ms < 1",
+        "EXPLAIN QUERY PLAN SELECT task FROM task_exit WHERE job = '1' AND at_ms >= 1",
+    };
+
+    for (size_t i = 0; i < sizeof(questions) / sizeof(questions[0]); i++) {
+        sqlite3_stmt *stmt = db_query(f->service.db, NULL, questions[i], "");
+        assert_int_equal(db_step(f->service.db, stmt, NULL), 1);
+        assert_non_null(strstr(db_text(stmt, 3), "USING"));
+        assert_null(strstr(db_text(stmt, 3), "SCAN"));
+        sqlite3_finalize(stmt);
+    }
+}
+
+static void old_evidence_is_forgotten(void **state)
+{
+    struct fixture *f = *state;
+    int64_t left = 0, windows = 0;
+    struct oom_error err = {""};
+
+    /* Two lineages with evidence, one of them of last year. */
+    for (int i = 0; i < 2; i++) {
+        json_t *body = json_array(),
+               *fields = json_pack("{s:i, s:{}, s:{}}", "uid", ALICE, "policies", "options");
+        int64_t id = lineage_create(f->service.db, fields, &err);
+        assert_int_equal(attempt_insert(f->service.db, id, 1, "first", NULL, NULL, NULL, &err), 0);
+        assert_int_equal(evidence_put(f->service.db, id, 1, "windows", body, &err), 0);
+        int64_t ended = i ? db_now_ms() : db_now_ms() - INT64_C(365) * 24 * 3600 * 1000;
+        assert_int_equal(
+            db_run(f->service.db, &err,
+                   "UPDATE attempt SET state = 'ended', ended_ms = ? WHERE lineage = ?", "ii",
+                   ended, id),
+            0);
+        json_decref(body);
+        json_decref(fields);
+    }
+    json_decref(call_as(f, ALICE, "POST", "/v1/attempts/begin",
+                        json_pack("{s:s, s:s}", "job", "5150", "token", "t"), 200));
+    assert_int_equal(db_get_int(f->service.db, &err, -1, &left, "SELECT count(*) FROM lineage", ""),
+                     0);
+    assert_int_equal(left, 3);
+    assert_int_equal(
+        db_get_int(f->service.db, &err, -1, &windows, "SELECT count(*) FROM evidence", ""), 0);
+    assert_int_equal(windows, 1);
+}
+
 static void hostile_requests(void **state)
 {
     struct fixture *f = *state;
@@ -500,6 +551,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_change_that_did_not_arrive_ends_it, setup, teardown),
         cmocka_unit_test_setup_teardown(rights, setup, teardown),
         cmocka_unit_test_setup_teardown(hostile_requests, setup, teardown),
+        cmocka_unit_test_setup_teardown(questions_use_indexes, setup, teardown),
+        cmocka_unit_test_setup_teardown(old_evidence_is_forgotten, setup, teardown),
         cmocka_unit_test_setup_teardown(shipped_policies_are_seeded_once, setup, teardown),
         cmocka_unit_test_setup_teardown(two_editors, setup, teardown),
     };
