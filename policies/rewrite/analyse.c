@@ -7,8 +7,8 @@
 
 #define ARENA_LIMIT_BYTES (192U << 20)
 #define WORLD_LIMIT       64
-#define STEP_LIMIT        2000000U /* of one world */
-#define TOTAL_STEP_LIMIT  400000U  /* of the worlds beyond the first two */
+#define STEP_LIMIT        400000U /* of one world */
+#define TOTAL_STEP_LIMIT  400000U /* of the worlds beyond the first two */
 
 const char *const *rw_cmd_args(struct rw *rw, const struct rw_cmd *cmd)
 {

@@ -220,7 +220,7 @@ static void builtin_source(struct rw *rw, const struct rw_cmd *cmd)
     struct rw_buf *buf = rw_text_known(&cmd->fields.items[1].text)
                              ? rw_file_buf(rw, cmd->fields.items[1].string, cmd->key)
                              : NULL;
-    if (!buf) {
+    if (!buf || buf->walking) {
         rw->opaque_env = true;
         return;
     }
@@ -230,7 +230,9 @@ static void builtin_source(struct rw *rw, const struct rw_cmd *cmd)
         rw->positional.capacity = 0;
         rw->positional_known = true;
     }
+    buf->walking = true;
     rw_walk_buf(rw, buf);
+    buf->walking = false;
     if (rw->leaving == RW_RETURNS)
         rw->leaving = RW_GOES_ON;
     if (cmd->fields.count > 2) {

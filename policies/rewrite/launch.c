@@ -320,7 +320,7 @@ static void script_file(struct walk *w)
     const char *path = word(w, w->at);
 
     struct rw_buf *buf = unknown(w, w->at) ? NULL : rw_file_buf(rw, path, w->cmd->key);
-    if (!buf) {
+    if (!buf || buf->walking) {
         w->cmd->file = path;
         w->cmd->arg0 = w->at + 1;
         rw_record(rw, w->cmd);
@@ -337,7 +337,9 @@ static void script_file(struct walk *w)
     rw->positional.capacity = 0;
     rw->positional_known = !wild;
     enter_env(rw, w->cmd);
+    buf->walking = true;
     rw_walk_buf(rw, buf);
+    buf->walking = false;
     rw->leaving = RW_GOES_ON;
     rw->positional = saved;
     rw->positional_known = known;

@@ -169,6 +169,7 @@ struct rw_buf {
     size_t heredoc_count, heredoc_capacity;
     uint32_t error_at; /* offset of the first syntax error; UINT32_MAX none */
     void *tree;        /* the parser's own, kept for parsing an edited copy; NULL: not kept */
+    bool walking;      /* a file that starts itself is not followed again */
     struct rw_buf *next;
 };
 
