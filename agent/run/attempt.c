@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/evidence/cgroup.h"
+#include "agent/lib/elapsed.h"
 #include "agent/run/run.h"
 #include "agent/run/seen.h"
 #include "db/db.h"
@@ -33,6 +34,7 @@ struct watch {
     bool prefetched; /* tried, at least */
     int signal_fd;
     struct event *signals, *timer;
+    int64_t started_ms;     /* on the clock of elapsed_ms, like the next one */
     int64_t quiet_since_ms; /* the log has said nothing new since; 0: it speaks */
 };
 
@@ -73,6 +75,8 @@ static void on_signal(evutil_socket_t fd, short what, void *arg)
             reap(watch);
             continue;
         }
+        if (info.ssi_signo == SIGWINCH)
+            output_resize(watch->run->output);
         if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT || info.ssi_signo == SIGHUP ||
             info.ssi_signo == SIGQUIT)
             watch->attempt->ended_by_signal = (int)info.ssi_signo;
@@ -87,7 +91,7 @@ static void look_for_hang(struct watch *watch, int64_t fresh_bytes)
 {
     struct run *run = watch->run;
     struct attempt *attempt = watch->attempt;
-    int64_t now = db_now_ms();
+    int64_t now = elapsed_ms();
     struct oom_incident incident;
     struct oom_exit as_if;
 
@@ -121,7 +125,7 @@ static void look_for_hang(struct watch *watch, int64_t fresh_bytes)
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct watch *watch = arg;
-    int64_t now = db_now_ms(), age_ms = now - watch->attempt->started_ms;
+    int64_t now = elapsed_ms(), age_ms = now - watch->started_ms;
     /* The training program starts soon, or is short-lived: look often at first. */
     int64_t wait_ms = age_ms < LOOK_FAST_FOR_MS ? LOOK_FIRST_MS : LOOK_SLOW_MS;
 
@@ -135,7 +139,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
         next_prefetch(watch->run, watch->attempt);
     }
     /* On a node with many processes a look takes long: at most a twentieth of a core. */
-    int64_t took_ms = db_now_ms() - now;
+    int64_t took_ms = elapsed_ms() - now;
     if (wait_ms < LOOK_SHARE * took_ms)
         wait_ms = LOOK_SHARE * took_ms;
     struct timeval next = {wait_ms / 1000, (wait_ms % 1000) * 1000};
@@ -149,11 +153,11 @@ static void child(const struct run *run, const sigset_t *mask)
     const struct launch *launch = &run->launch;
     char number[24];
 
-    signal(SIGPIPE, SIG_DFL);
+    signal(SIGPIPE, run->sigpipe);
     sigprocmask(SIG_SETMASK, mask, NULL);
     output_child(run->output);
     if (launch->preload_file)
-        preload_environment(launch->preload_file);
+        preload_environment();
     snprintf(number, sizeof(number), "%lld", (long long)run->attempt_number);
     setenv("OOMRETRY_ATTEMPT", number, 1);
     execvp(launch->run_argv[0], launch->run_argv);
@@ -207,7 +211,8 @@ static void stop(struct watch *watch)
 
 int attempt_run(struct run *run, struct attempt *attempt, struct oom_error *err)
 {
-    struct watch watch = {.run = run, .attempt = attempt, .signal_fd = -1};
+    struct watch watch = {
+        .run = run, .attempt = attempt, .signal_fd = -1, .started_ms = elapsed_ms()};
     struct cgroup_counters before, after;
 
     attempt->applied = -1;
@@ -220,7 +225,7 @@ int attempt_run(struct run *run, struct attempt *attempt, struct oom_error *err)
     while (rc == 0 && !watch.ended)
         event_base_loop(run->base, EVLOOP_ONCE);
     if (rc == 0)
-        output_end(run->output);
+        output_end(run->output, attempt->ended_by_signal != 0);
     stop(&watch);
     if (rc < 0)
         return -1;

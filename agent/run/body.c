@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "agent/head/service.h"
+#include "agent/lib/jsontext.h"
 
 /* Those that Slurm gave us on this node, times the nodes. */
 static int64_t gpus(void)
@@ -15,7 +16,7 @@ static int64_t gpus(void)
     int64_t count = 0;
 
     if (on_node)
-        return atoll(on_node) * (nodes && atoll(nodes) > 0 ? atoll(nodes) : 1);
+        return (int64_t)atoi(on_node) * (nodes && atoi(nodes) > 0 ? atoi(nodes) : 1);
     for (const char *p = visible; p && *p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL)
         count++;
     return count;
@@ -41,11 +42,11 @@ static void shape_of(const struct run *run, char *out, size_t size)
 static json_t *options_of(const struct run *run)
 {
     const struct run_options *o = &run->options;
-    json_t *options = json_pack("{s:s, s:s, s:s, s:b}", "policy", o->policy, "mode", o->mode,
-                                "allow", o->allow, "dry_run", o->dry_run);
+    json_t *options = json_pack("{s:o, s:s, s:s, s:b}", "policy", json_text(o->policy), "mode",
+                                o->mode, "allow", o->allow, "dry_run", o->dry_run);
+
     if (!o->memory)
         json_object_set_new(options, "memory", json_string("off"));
-
     if (o->max_retries >= 0)
         json_object_set_new(options, "max_retries", json_integer(o->max_retries));
     return options;
@@ -57,10 +58,11 @@ json_t *body_begin(const struct run *run, const struct attempt *attempt)
 
     gethostname(node, sizeof(node) - 1);
     const char *slurm_node = getenv("SLURMD_NODENAME");
-    json_t *body = json_pack("{s:s, s:s, s:s, s:i, s:s, s:s, s:s, s:I, s:o}", "scheduler",
-                             run->sched ? run->sched->name : "none", "cluster", run->cluster, "job",
-                             run->job, "restart", run->restart, "name", run->options.name, "token",
-                             run->token, "node", slurm_node ? slurm_node : node, "gpus",
+    json_t *body = json_pack("{s:s, s:o, s:o, s:i, s:o, s:s, s:o, s:I, s:o}", "scheduler",
+                             run->sched ? run->sched->name : "none", "cluster",
+                             json_text(run->cluster), "job", json_text(run->job), "restart",
+                             run->restart, "name", json_text(run->options.name), "token",
+                             run->token, "node", json_text(slurm_node ? slurm_node : node), "gpus",
                              (json_int_t)gpus(), "options", options_of(run));
 
     char shape[48];
@@ -95,7 +97,7 @@ json_t *body_end(const struct run *run, const struct attempt *attempt,
     if (attempt->ended_by_signal && !attempt->exit.finished)
         json_object_set_new(body, "ended_by", json_string("signal"));
     if (reason)
-        json_object_set_new(body, "reason", json_string(reason));
+        json_object_set_new(body, "reason", json_text(reason));
     if (values)
         json_object_set_new(body, "values", oom_values_to_json(values));
     if (refused)

@@ -79,8 +79,11 @@ int launch_open(struct launch *launch, char **argv, bool in_job, struct oom_erro
             return oom_errorf(err, "cannot restore %s: %s", launch->script_path, strerror(errno));
     }
     if (file_read(launch->script_path, MAX_SCRIPT_BYTES, &launch->script_bytes,
-                  &launch->script_length, err) < 0) {
-        /* bash will say what is wrong with it */
+                  &launch->script_length, err) != 0) {
+        /* bash will say what is wrong with it; of a larger one only a part is known */
+        free(launch->script_bytes);
+        launch->script_bytes = NULL;
+        launch->script_length = 0;
         launch->script_index = -1;
         launch->script_path = NULL;
     }
@@ -141,6 +144,17 @@ static int write_copy(struct launch *launch, const char *bytes, size_t length,
     return -1;
 }
 
+/* The words are our own only when all of them were rewritten. */
+static void free_run_argv(struct launch *launch)
+{
+    if (launch->run_argv == launch->argv)
+        return;
+    for (size_t i = 0; launch->script_index < 0 && launch->run_argv[i]; i++)
+        free(launch->run_argv[i]);
+    free(launch->run_argv);
+    launch->run_argv = launch->argv;
+}
+
 static int use_script(struct launch *launch, const struct oom_rewrite *rewrite,
                       struct oom_error *err)
 {
@@ -157,16 +171,14 @@ static int use_script(struct launch *launch, const struct oom_rewrite *rewrite,
         return oom_errorf(err, "out of memory");
     memcpy(argv, launch->argv, (size_t)count * sizeof(char *));
     argv[launch->script_index] = launch->copy_path;
-    if (launch->run_argv != launch->argv)
-        free(launch->run_argv);
+    free_run_argv(launch);
     launch->run_argv = argv;
     return 0;
 }
 
 static int use_argv(struct launch *launch, struct oom_rewrite *rewrite)
 {
-    if (launch->run_argv != launch->argv)
-        free(launch->run_argv);
+    free_run_argv(launch);
     launch->run_argv = rewrite->argv;
     rewrite->argv = NULL;
     return 0;
@@ -226,6 +238,7 @@ out:
 void launch_close(struct launch *launch)
 {
     remove_copies(launch);
+    free_run_argv(launch);
     oom_edits_free(&launch->written);
     free(launch->diff);
     free(launch->script_bytes);

@@ -14,9 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/lib/elapsed.h"
 #include "agent/lib/proctree.h"
 #include "agent/run/run.h"
-#include "db/db.h"
 
 void leftovers_signal(int signal_number)
 {
@@ -40,28 +40,21 @@ static bool reaped_all(void)
 
 bool leftovers_end(int patience_ms)
 {
-    int64_t start = db_now_ms();
+    int64_t start = elapsed_ms();
     struct timespec nap = {0, 5 * 1000 * 1000};
 
     if (reaped_all())
         return true;
     leftovers_signal(SIGTERM);
-    while (db_now_ms() - start < patience_ms) {
+    while (elapsed_ms() - start < patience_ms) {
         if (reaped_all())
             return true;
         /* A tenth of the time for a clean end; then, again and again since they may fork. */
-        if (db_now_ms() - start > patience_ms / 10)
+        if (elapsed_ms() - start > patience_ms / 10)
             leftovers_signal(SIGKILL);
         nanosleep(&nap, NULL);
     }
     return reaped_all();
-}
-
-/* Is anybody using it? A file that a live process of this user maps or has open is not a leftover.
- */
-static bool in_use(const char *path)
-{
-    return proctree_uses_file(path);
 }
 
 int leftovers_shm(int64_t since_ms)
@@ -81,7 +74,8 @@ int leftovers_shm(int64_t since_ms)
             (int64_t)st.st_ctim.tv_sec * 1000 < since_ms - 1000)
             continue;
         snprintf(path, sizeof(path), "/dev/shm/%s", entry->d_name);
-        if (!in_use(path) && unlinkat(dirfd(shm), entry->d_name, 0) == 0)
+        /* What a live process of this user maps or has open is not a leftover. */
+        if (!proctree_uses_file(path) && unlinkat(dirfd(shm), entry->d_name, 0) == 0)
             removed++;
     }
     closedir(shm);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <argp.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "agent/run/run.h"
 #include "agent/run/seen.h"
 #include "db/db.h"
+#include "plugin/restore.h"
 
 enum {
     HEAD_TIMEOUT_MS = 10000,
@@ -145,8 +147,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     }
 }
 
-/* Site and user options that the plugin has checked come in the environment; the command must not
- * see them. */
+/* The owner's and the site's wishes come in the environment: those of a job that the plugin has
+ * opted in, or defaults, over which the command line goes. A job's programs must not see them. */
 static void options_from_environment(struct run_options *o)
 {
     const char *text;
@@ -163,12 +165,24 @@ static void options_from_environment(struct run_options *o)
         o->dry_run = true;
     if ((text = getenv("OOMRETRY_GRACE_S")) && *text)
         o->grace_s = atoi(text);
-    if (!o->in_job)
-        return;
-    static const char *const internal[] = {"OOMRETRY_POLICY", "OOMRETRY_MAX_RETRIES",
-                                           "OOMRETRY_MODE", "OOMRETRY_ALLOW", "OOMRETRY_DRY_RUN"};
+}
+
+static void forget_environment(void)
+{
+    static const char *const internal[] = {"OOMRETRY_POLICY",  "OOMRETRY_MAX_RETRIES",
+                                           "OOMRETRY_MODE",    "OOMRETRY_ALLOW",
+                                           "OOMRETRY_DRY_RUN", "OOMRETRY_GRACE_S"};
     for (size_t i = 0; i < sizeof(internal) / sizeof(internal[0]); i++)
         unsetenv(internal[i]);
+}
+
+/* Descriptors of this program must not become the command's standard ones; at its start the
+ * command finds them closed as they were. */
+static void open_closed(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            open("/dev/null", O_RDWR | O_CLOEXEC);
 }
 
 static void make_token(char *out, size_t size)
@@ -179,6 +193,20 @@ static void make_token(char *out, size_t size)
         snprintf((char *)bytes, sizeof(bytes), "%lld", (long long)db_now_ms());
     for (size_t i = 0; i < sizeof(bytes) && 2 * i + 2 < size; i++)
         snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+}
+
+static void close_parts(struct run *run)
+{
+    launch_close(&run->launch);
+    output_close(run->output);
+    seen_free(run->seen);
+    policy_set_free(&run->prefetched);
+    oom_policy_free(run->proof_policy);
+    oom_classifier_free(run->classifier);
+    oom_signatures_free(run->signatures);
+    api_close(run->api);
+    if (run->base)
+        event_base_free(run->base);
 }
 
 /* Ends as the command ended: the same exit code, or the same signal. */
@@ -202,7 +230,15 @@ static int end_like(int wait_status)
 /* Whatever is wrong here, the job runs as it would without oomrun. */
 static int run_plain(struct run *run, const struct oom_error *err)
 {
+    static char copy[PATH_MAX];
+
     say("%s; the command runs unsupervised", err->text);
+    /* A script that still begins with the launcher's line would come back here for ever. */
+    if (run->options.in_job && restore_script(run->launch.argv[0]) < 0 &&
+        restore_copy(run->launch.argv[0], copy, sizeof(copy)) == 0)
+        run->launch.run_argv[0] = copy;
+    prctl(PR_SET_CHILD_SUBREAPER, 0); /* exec would keep both */
+    signal(SIGPIPE, run->sigpipe);
     sigprocmask(SIG_SETMASK, &run->signal_mask, NULL);
     execvp(run->launch.run_argv[0], run->launch.run_argv);
     say("cannot execute %s: %s", run->launch.run_argv[0], strerror(errno));
@@ -253,9 +289,11 @@ static int begin(struct run *run, struct attempt *attempt, struct oom_error *err
     return rc;
 }
 
+/* How the command ended, as wait(2) says it. */
 static int supervise(struct run *run)
 {
-    struct attempt attempt = {.number = 1};
+    /* In a job that was queued again with a change that cannot be made, nothing will have run. */
+    struct attempt attempt = {.number = 1, .wait_status = W_EXITCODE(1, 0)};
     struct oom_error err = {""};
 
     for (;;) {
@@ -266,29 +304,23 @@ static int supervise(struct run *run)
         if (run->options.in_job && attempt.number == 1 && !attempt.known)
             resubmit_capture(run);
         if (begin(run, &attempt, &away) < 0 && attempt.known && attempt.edits.count > 0) {
-            say("the change of attempt %lld cannot be made: %s", (long long)attempt.number,
-                away.text);
-            return 1;
+            say("the next attempt cannot begin with its change: %s", away.text);
+            break;
         }
         if (new_classifier_for(run, &err) < 0 || attempt_run(run, &attempt, &err) < 0) {
             if (attempt.edits.count == 0)
-                return run_plain(run, &err);
+                return W_EXITCODE(run_plain(run, &err), 0);
             say("%s", err.text);
-            return 1;
+            break;
         }
         enum next next = next_after(run, &attempt);
-        if (next == NEXT_GONE) {
-            launch_close(&run->launch);
-            return end_like(attempt.wait_status);
-        }
-        if (next == NEXT_STOP)
+        if (next == NEXT_STOP && run->options.in_job && !run->untold)
+            resubmit_forget(run);
+        if (next != NEXT_INPLACE)
             break;
     }
-    if (run->options.in_job && !run->untold)
-        resubmit_forget(run);
     oom_edits_free(&attempt.edits);
-    launch_close(&run->launch);
-    return end_like(attempt.wait_status);
+    return attempt.wait_status;
 }
 
 int main(int argc, char **argv)
@@ -312,13 +344,16 @@ int main(int argc, char **argv)
     struct run run = {0};
     struct oom_error err = {""};
 
+    open_closed();
+    options_from_environment(&arguments.options);
     if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &arguments) != 0)
         return 2;
-    options_from_environment(&arguments.options);
     run.options = arguments.options;
+    if (run.options.in_job)
+        forget_environment();
     sigprocmask(SIG_SETMASK, NULL, &run.signal_mask);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    signal(SIGPIPE, SIG_IGN);
+    run.sigpipe = signal(SIGPIPE, SIG_IGN);
     make_token(run.token, sizeof(run.token));
     if (arguments.after.job) {
         run.signatures = sigset_load(&err);
@@ -350,8 +385,6 @@ int main(int argc, char **argv)
         open_parts(&run, &err) < 0)
         return run_plain(&run, &err);
     int status = supervise(&run);
-    output_close(run.output);
-    seen_free(run.seen);
-    api_close(run.api);
-    return status;
+    close_parts(&run);
+    return end_like(status);
 }

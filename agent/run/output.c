@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <pty.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -17,18 +18,28 @@
 
 #include "agent/run/run.h"
 
-enum { COUNT_LINES_MAX_BYTES = 256 * 1024 * 1024, RELAY_BYTES = 64 * 1024 };
+enum {
+    COUNT_LINES_MAX_BYTES = 64 * 1024 * 1024, /* more would delay the start of the job */
+    RELAY_BYTES = 64 * 1024,
+    FOLLOW_MAX_BYTES = 64 * 1024 * 1024, /* in one go: signals are waiting meanwhile */
+    LAST_WORDS_MAX_BYTES = 1024 * 1024,
+    LAST_WORDS_MS = 20,
+    WRITE_PATIENCE_MS = 50,
+};
 
 struct stream {
     int fd;       /* 1 or 2: ours, where the bytes finally go */
     int child_fd; /* what the child gets as `fd`; -1: our own */
     int read_fd;  /* of the pipe or terminal, or the followed file */
-    bool relay;
+    bool relay, terminal, append;
     off_t offset;  /* of the followed file */
     int64_t lines; /* line feeds before offset */
     int number;    /* of the classifier's stream */
     char name[PATH_MAX];
-    struct event *event;
+    struct event *event;       /* there is something to relay */
+    struct event *writable;    /* the reader takes more */
+    char waiting[RELAY_BYTES]; /* read, not yet written */
+    size_t from, to;
     struct output *output;
 };
 
@@ -84,7 +95,8 @@ static bool follow(struct stream *stream, const struct stat *st)
     /* Without O_APPEND the next write goes to the descriptor's own offset. */
     off_t at = lseek(stream->fd, 0, SEEK_CUR);
     int flags = fcntl(stream->fd, F_GETFL);
-    stream->offset = at < 0 || (flags >= 0 && (flags & O_APPEND)) ? st->st_size : at;
+    stream->append = flags >= 0 && (flags & O_APPEND);
+    stream->offset = at < 0 || stream->append ? st->st_size : at;
     stream->lines = count_lines(stream->read_fd, stream->offset);
     return true;
 }
@@ -94,7 +106,9 @@ static int make_relay(struct stream *stream, struct oom_error *err)
     int ends[2];
 
     stream->relay = true;
-    if (isatty(stream->fd)) {
+    stream->from = stream->to = 0;
+    stream->terminal = isatty(stream->fd);
+    if (stream->terminal) {
         struct winsize size;
         struct termios raw;
         if (openpty(&ends[0], &ends[1], NULL, NULL, NULL) < 0)
@@ -151,36 +165,32 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
+/* Whoever still writes at the other end is told by SIGPIPE, as if the reader were its own. */
+static void end_relay(struct stream *stream)
+{
+    if (!stream->relay)
+        return;
+    if (stream->event)
+        event_free(stream->event);
+    if (stream->writable)
+        event_free(stream->writable);
+    stream->event = stream->writable = NULL;
+    stream->from = stream->to = 0;
+    close_fd(&stream->read_fd);
+    close_fd(&stream->child_fd);
+}
+
 void output_close(struct output *output)
 {
     if (!output)
         return;
     for (int i = 0; i < 2; i++) {
         struct stream *stream = &output->streams[i];
-        if (stream->event)
-            event_free(stream->event);
-        close_fd(&stream->read_fd);
-        close_fd(&stream->child_fd);
+        if (!stream->relay)
+            close_fd(&stream->read_fd);
+        end_relay(stream);
     }
     free(output);
-}
-
-static void write_all(int fd, const char *bytes, size_t length)
-{
-    while (length) {
-        ssize_t n = write(fd, bytes, length);
-        if (n < 0 && errno == EAGAIN) {
-            struct pollfd wait = {fd, POLLOUT, 0};
-            poll(&wait, 1, -1);
-            continue;
-        }
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return; /* the reader is gone: the command will be told by its own SIGPIPE */
-        bytes += n;
-        length -= (size_t)n;
-    }
 }
 
 static void feed(struct stream *stream, const char *bytes, size_t length)
@@ -192,37 +202,123 @@ static void feed(struct stream *stream, const char *bytes, size_t length)
         oom_classifier_feed(output->classifier, stream->number, bytes, length);
 }
 
-/* True when there may be more. */
-static bool relay_some(struct stream *stream)
+/* Writes what the reader takes within the time: a pipe that is ready takes PIPE_BUF bytes without
+ * blocking, and a blocked oomrun could pass no signal on. False when something is left. */
+static bool flush(struct stream *stream, int patience_ms)
 {
-    char buffer[RELAY_BYTES];
-    ssize_t n = read(stream->read_fd, buffer, sizeof(buffer));
+    while (stream->from < stream->to) {
+        struct pollfd ready = {stream->fd, POLLOUT, 0};
+        size_t length = stream->to - stream->from;
+
+        if (poll(&ready, 1, patience_ms) <= 0)
+            return false;
+        ssize_t n = write(stream->fd, stream->waiting + stream->from,
+                          length < PIPE_BUF ? length : PIPE_BUF);
+        if (n < 0 && errno == EPIPE) {
+            end_relay(stream);
+            return true;
+        }
+        if (n < 0 && errno != EINTR && errno != EAGAIN)
+            n = (ssize_t)length; /* a full disk: nobody could be told */
+        if (n > 0)
+            stream->from += (size_t)n;
+    }
+    return true;
+}
+
+/* What read(2) says; at the end of the input there is nothing more to watch. */
+static ssize_t take(struct stream *stream)
+{
+    ssize_t n = read(stream->read_fd, stream->waiting, sizeof(stream->waiting));
 
     if (n > 0) {
-        write_all(stream->fd, buffer, (size_t)n);
-        feed(stream, buffer, (size_t)n);
-        return true;
+        stream->from = 0;
+        stream->to = (size_t)n;
+        feed(stream, stream->waiting, (size_t)n);
+    } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+        if (stream->event)
+            event_del(stream->event); /* the end, or EIO of a terminal without a writer */
     }
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return false;
-    if (stream->event)
-        event_del(stream->event); /* the end, or EIO of a terminal without a writer */
-    return false;
+    return n;
+}
+
+/* A reader that is slow makes the command wait, not oomrun. */
+static void relay_some(struct stream *stream)
+{
+    if (flush(stream, 0))
+        return;
+    event_del(stream->event);
+    event_add(stream->writable, NULL);
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
-    relay_some(arg);
+    if (take(arg) > 0)
+        relay_some(arg);
 }
 
-static void follow_some(struct stream *stream)
+static void on_writable(evutil_socket_t fd, short what, void *arg)
+{
+    struct stream *stream = arg;
+
+    (void)fd;
+    (void)what;
+    event_add(stream->event, NULL);
+    relay_some(stream);
+}
+
+static bool told_to_end(void)
+{
+    static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+    sigset_t set;
+
+    sigpending(&set);
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+        if (sigismember(&set, signals[i]))
+            return true;
+    return false;
+}
+
+/* The command has ended and what it wrote is in the pipe; an orphan of it may go on for ever. A
+ * terminal's bytes arrive a little later and are not counted before. */
+static void last_words(struct stream *stream, bool cancelled)
+{
+    int left = LAST_WORDS_MAX_BYTES;
+
+    if (!stream->terminal && ioctl(stream->read_fd, FIONREAD, &left) < 0)
+        return;
+    for (;;) {
+        while (!flush(stream, WRITE_PATIENCE_MS))
+            if (cancelled || told_to_end())
+                return;
+        struct pollfd more = {stream->read_fd, POLLIN, 0};
+        if (left <= 0 || stream->read_fd < 0 ||
+            (stream->terminal && poll(&more, 1, LAST_WORDS_MS) <= 0))
+            return;
+        ssize_t n = take(stream);
+        if (n <= 0)
+            return;
+        left -= (int)n;
+    }
+}
+
+static void follow_some(struct stream *stream, off_t most)
 {
     char buffer[RELAY_BYTES];
+    struct stat st;
 
-    for (;;) {
-        ssize_t n = pread(stream->read_fd, buffer, sizeof(buffer), stream->offset);
+    /* To where the file ends now: somebody may write faster than this reads. */
+    if (fstat(stream->read_fd, &st) < 0)
+        return;
+    if (st.st_size < stream->offset && stream->append)
+        stream->offset = stream->lines = 0; /* the job has emptied its log */
+    off_t end = st.st_size - stream->offset > most ? stream->offset + most : st.st_size;
+    while (stream->offset < end) {
+        size_t want =
+            end - stream->offset < RELAY_BYTES ? (size_t)(end - stream->offset) : sizeof(buffer);
+        ssize_t n = pread(stream->read_fd, buffer, want, stream->offset);
         if (n <= 0)
             return;
         for (ssize_t i = 0; i < n; i++)
@@ -232,25 +328,13 @@ static void follow_some(struct stream *stream)
     }
 }
 
-/* Of the attempt before: whoever still holds the other end has been ended. */
-static void end_relay(struct stream *stream)
-{
-    if (!stream->relay)
-        return;
-    if (stream->event)
-        event_free(stream->event);
-    stream->event = NULL;
-    close_fd(&stream->read_fd);
-    close_fd(&stream->child_fd);
-}
-
 int output_begin(struct output *output, struct oom_classifier *classifier, struct oom_error *err)
 {
     /* What was written between two attempts is oomrun's own words: not evidence. */
     output->classifier = NULL;
     for (int i = 0; i < output->count; i++)
         if (!output->streams[i].relay)
-            follow_some(&output->streams[i]);
+            follow_some(&output->streams[i], INT64_MAX);
     output->classifier = classifier;
     for (int i = 0; i < output->count; i++) {
         struct stream *stream = &output->streams[i];
@@ -264,7 +348,8 @@ int output_begin(struct output *output, struct oom_classifier *classifier, struc
             return -1;
         stream->event =
             event_new(output->base, stream->read_fd, EV_READ | EV_PERSIST, on_readable, stream);
-        if (!stream->event || event_add(stream->event, NULL) < 0)
+        stream->writable = event_new(output->base, stream->fd, EV_WRITE, on_writable, stream);
+        if (!stream->event || !stream->writable || event_add(stream->event, NULL) < 0)
             return oom_errorf(err, "cannot watch the command's output");
     }
     return 0;
@@ -289,26 +374,36 @@ int64_t output_poll(struct output *output)
 {
     for (int i = 0; i < output->count; i++)
         if (!output->streams[i].relay)
-            follow_some(&output->streams[i]);
+            follow_some(&output->streams[i], FOLLOW_MAX_BYTES);
     int64_t fresh = output->fresh_bytes;
     output->fresh_bytes = 0;
     return fresh;
 }
 
-void output_end(struct output *output)
+void output_end(struct output *output, bool cancelled)
 {
     for (int i = 0; i < output->count; i++) {
         struct stream *stream = &output->streams[i];
-        if (!stream->relay) {
-            follow_some(stream);
-            continue;
-        }
-        while (relay_some(stream))
-            ;
+        if (!stream->relay)
+            follow_some(stream, INT64_MAX);
+        else if (stream->read_fd >= 0)
+            last_words(stream, cancelled);
+    }
+}
+
+void output_resize(const struct output *output)
+{
+    struct winsize size;
+
+    for (int i = 0; i < output->count; i++) {
+        const struct stream *stream = &output->streams[i];
+        if (stream->relay && stream->terminal && stream->read_fd >= 0 &&
+            ioctl(stream->fd, TIOCGWINSZ, &size) == 0)
+            ioctl(stream->read_fd, TIOCSWINSZ, &size);
     }
 }
 
 const char *output_name(const struct output *output)
 {
-    return output->streams[0].name;
+    return output ? output->streams[0].name : "the job's output";
 }

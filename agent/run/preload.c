@@ -62,16 +62,22 @@ static void put_record(struct writer *w, const char *word, const char *a, const 
     }
 }
 
-static void put_globs(struct writer *w, const char *word, const json_t *globs)
+/* Returns how many were put. "*" alone names every command that the script ever executes, and does
+ * not tell the training program from a mkdir. */
+static int put_globs(struct writer *w, const char *word, const json_t *globs, bool any)
 {
     size_t i;
     const json_t *glob;
+    int count = 0;
 
     json_array_foreach((json_t *)globs, i, glob)
     {
-        if (json_is_string(glob))
-            put_record(w, word, json_string_value(glob), NULL, NULL);
+        if (!json_is_string(glob) || (!any && strcmp(json_string_value(glob), "*") == 0))
+            continue;
+        put_record(w, word, json_string_value(glob), NULL, NULL);
+        count++;
     }
+    return count;
 }
 
 static void put_edit(struct writer *w, const struct oom_policy *policy, const struct oom_edit *edit)
@@ -130,20 +136,23 @@ int preload_write(const struct oom_policy *policy, const struct oom_edits *edits
                           "the launch command is not in sight of the script, and %s is not "
                           "there to change it when it is executed",
                           library);
-    if (!json_array_size(json_object_get(recognise, "programs")))
-        return oom_errorf(err,
-                          "the launch command is not in sight of the script, and policy %s "
-                          "names no program",
-                          oom_policy_name(policy));
     char *file = new_report(err);
     if (!file)
         return -1;
     put_byte(&w, '1');
     put_record(&w, "report", file, NULL, NULL);
-    put_globs(&w, "match", json_object_get(recognise, "programs"));
-    put_globs(&w, "reject", json_object_get(recognise, "not_programs"));
-    put_globs(&w, "with", json_object_get(recognise, "with_argument"));
-    put_globs(&w, "without", json_object_get(recognise, "without_argument"));
+    if (put_globs(&w, "match", json_object_get(recognise, "programs"),
+                  json_array_size(json_object_get(recognise, "with_argument")) > 0) == 0) {
+        unlink(file);
+        free(file);
+        return oom_errorf(err,
+                          "the launch command is not in sight of the script, and policy %s "
+                          "names no program",
+                          oom_policy_name(policy));
+    }
+    put_globs(&w, "reject", json_object_get(recognise, "not_programs"), true);
+    put_globs(&w, "with", json_object_get(recognise, "with_argument"), true);
+    put_globs(&w, "without", json_object_get(recognise, "without_argument"), true);
     if (family == OOM_FAMILY_HF || family == OOM_FAMILY_AXOLOTL || family == OOM_FAMILY_TYRO ||
         json_is_true(json_object_get(oom_policy_json(policy), "dash_alike")))
         put_record(&w, "alike", NULL, NULL, NULL);
@@ -158,12 +167,11 @@ int preload_write(const struct oom_policy *policy, const struct oom_edits *edits
     return 0;
 }
 
-void preload_environment(const char *path)
+void preload_environment(void)
 {
     const char *old = getenv("LD_PRELOAD");
     char value[8192];
 
-    (void)path;
     snprintf(value, sizeof(value), "%s%s%s", library, old && *old ? ":" : "", old ? old : "");
     setenv("LD_PRELOAD", value, 1);
     setenv("OOMRETRY_ARGV", instructions, 1);

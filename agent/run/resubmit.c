@@ -120,15 +120,18 @@ static char **read_list(const struct run *run, const char *kind, char **bytes)
     return list;
 }
 
-/* A job of ours that carries the mark: submitted before a crash. */
-static bool find_marked(const char *mark, char *job, size_t size)
+/* A job of ours that carries the mark: submitted before a crash. 1 found, 0 not; -1 when that
+ * cannot be known, and submitting would risk a second job. */
+static int find_marked(const char *mark, char *job, size_t size, struct oom_error *err)
 {
-    const char *list[] = {"squeue", "-h", "-o", "%i|%k", NULL};
+    char uid[16];
+    const char *list[] = {"squeue", "-h", "-u", uid, "-o", "%i|%k", NULL};
     char *text = NULL;
-    bool found = false;
+    int found = 0;
 
-    if (child_expect(list, CALL_MS, &text, NULL) < 0)
-        return false;
+    snprintf(uid, sizeof(uid), "%u", (unsigned)getuid());
+    if (child_expect(list, CALL_MS, &text, err) < 0)
+        return -1;
     for (char *save = NULL, *line = strtok_r(text, "\n", &save); line && !found;
          line = strtok_r(NULL, "\n", &save)) {
         char *bar = strchr(line, '|'), *at = bar ? strstr(bar, mark) : NULL;
@@ -137,7 +140,7 @@ static bool find_marked(const char *mark, char *job, size_t size)
         *bar = '\0';
         slurm_plain_id(line);
         snprintf(job, size, "%s", line);
-        found = true;
+        found = 1;
     }
     free(text);
     return found;
@@ -210,7 +213,8 @@ int resubmit(struct run *run, const struct attempt *attempt, const struct oom_ed
              (long long)number);
     if (!run->launch.script_bytes)
         return oom_errorf(err, "there is no batch script to submit again");
-    if (!find_marked(mark, new_job, size) && submit(run, resources, mark, new_job, size, err) < 0)
+    int found = find_marked(mark, new_job, size, err);
+    if (found < 0 || (found == 0 && submit(run, resources, mark, new_job, size, err) < 0))
         return -1;
     /* Held until the head knows it and every dependent waits for it: nobody sees a gap. */
     json_t *body = json_pack("{s:I, s:I, s:s}", "lineage", (json_int_t)attempt->lineage, "attempt",

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "agent/lib/jsonget.h"
+#include "agent/lib/jsontext.h"
 
 json_t *resume_plan(const struct oom_policy *policy, const struct oom_values *values)
 {
@@ -24,7 +25,9 @@ json_t *resume_plan(const struct oom_policy *policy, const struct oom_values *va
         return NULL;
     }
     if (load && (!loaded || strcmp(loaded, directory) != 0))
-        json_array_append_new(
-            edits, json_pack("{s:s, s:s?, s:s}", "knob", load, "old", loaded, "new", directory));
-    return json_pack("{s:s, s:o, s:O?}", "checkpoint", directory, "edits", edits, "frozen", frozen);
+        json_array_append_new(edits, json_pack("{s:s, s:o, s:s}", "knob", load, "old",
+                                               loaded ? json_text(loaded) : json_null(), "new",
+                                               directory));
+    return json_pack("{s:o, s:o, s:O?}", "checkpoint", json_text(directory), "edits", edits,
+                     "frozen", frozen);
 }

@@ -54,7 +54,6 @@ struct launch {
     char *script_path;        /* NULL: none */
     bool rewrite_in_place;    /* the scheduler's own copy of the script: it is the user's */
     char copy_path[4096];     /* of the rewritten script; "" none */
-    char side_dir[4096];      /* of rewritten side files; "" none */
     char **run_argv;          /* what to exec: argv, or with the rewritten parts */
     char *preload_file;       /* instructions for the preload library; NULL: not needed */
     char *diff;               /* of the rewrite; NULL: none */
@@ -80,7 +79,7 @@ int preload_write(const struct oom_policy *policy, const struct oom_edits *edits
                   struct oom_error *err);
 
 /* In the child: the variables that make the library be loaded and find its instructions. */
-void preload_environment(const char *path);
+void preload_environment(void);
 
 /* --- output.c ----------------------------------------------------------------------------------
  */
@@ -104,10 +103,14 @@ void output_parent(struct output *output);
 /* Reads what has been written so far; returns the number of new bytes. */
 int64_t output_poll(struct output *output);
 
-/* The command has ended: drains what is left (what its orphans still write is not waited for). */
-void output_end(struct output *output);
+/* The command has ended: drains what is left (what its orphans still write is not waited for, and
+ * after a cancellation neither is a slow reader). */
+void output_end(struct output *output, bool cancelled);
 
-/* "slurm-4711.out" or "standard output", for messages. */
+/* The terminal has a new size, and so have those that stand for it. */
+void output_resize(const struct output *output);
+
+/* "slurm-4711.out" or "standard output", for messages; `output` may be NULL. */
 const char *output_name(const struct output *output);
 
 /* --- attempt.c ---------------------------------------------------------------------------------
@@ -144,6 +147,7 @@ struct run {
     char handle[64]; /* what people use with oomctl: the job id, or "L7" without a scheduler */
     char token[40];
     sigset_t signal_mask;            /* as it was when oomrun started: the command gets it back */
+    void (*sigpipe)(int);            /* likewise */
     int64_t attempt_number;          /* of the running attempt */
     struct seen *seen;               /* command lines of this attempt */
     bool after;                      /* in the place of a supervisor that was lost (after.c) */

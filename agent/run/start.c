@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/lib/files.h"
+#include "agent/lib/jsontext.h"
 #include "agent/run/run.h"
 #include "oomretry/redact.h"
 
@@ -29,8 +30,8 @@ int next_edits(const struct oom_edits *all, bool resources, struct oom_edits *ou
 
 int next_note(struct run *run, int64_t lineage, int64_t number, const char *key, const char *text)
 {
-    json_t *body = json_pack("{s:I, s:I, s:s}", "lineage", (json_int_t)lineage, "attempt",
-                             (json_int_t)number, key, text);
+    json_t *body = json_pack("{s:I, s:I, s:o}", "lineage", (json_int_t)lineage, "attempt",
+                             (json_int_t)number, key, json_text(text));
     json_t *reply = NULL;
     int status = body ? api_call(run->api, "POST", "/v1/attempts/note", body, &reply, NULL) : -1;
 
