@@ -192,6 +192,10 @@ static int requeue(const char *job, int restart, const struct oom_edits *resourc
         rc = child_expect(again, CALL_MS, NULL, err);
     if (rc == 0)
         rc = update_until(job, resources, pending ? "now" : "now+2", err);
+    /* Who waits for a whole array is judged when a task has failed, be it COMPLETING: seen
+     * on 22.05. */
+    if (rc == 0 && strcmp(state, "COMPLETING") == 0 && strchr(job, '_'))
+        rc = slurm_dependents_repoint(job, job, err) < 0 ? -1 : 0;
     if (rc < 0) {
         signal(SIGTERM, old_term);
         signal(SIGCONT, old_cont);

@@ -74,23 +74,23 @@ class Chaos(threading.Thread):
 
 def launch(cluster, home, dice):
     """Submits one job; the controller may be down."""
-    work = Path(tempfile.mkdtemp(prefix="w", dir=home))
-    os.chown(work, OWNER.pw_uid, OWNER.pw_gid)
-    work.chmod(0o755)
-
-    def script(text, name="job.sh"):
-        if name == "bin/python3":
-            text = text.replace("tokens=0", f"tokens=0; sleep {dice.uniform(0, 1.5):.2f}", 1)
-        (work / name).write_text(text)
-        (work / name).chmod(0o755)
-        return work / name
     while True:
+        # A submission whose answer was lost may have got through: it gets a directory of its own.
+        work = Path(tempfile.mkdtemp(prefix="w", dir=home))
+        os.chown(work, OWNER.pw_uid, OWNER.pw_gid)
+        work.chmod(0o755)
+
+        def script(text, name="job.sh", work=work):
+            if name == "bin/python3":
+                text = text.replace("tokens=0", f"tokens=0; sleep {dice.uniform(0, 1.5):.2f}", 1)
+            (work / name).write_text(text)
+            (work / name).chmod(0o755)
+            return work / name
         try:
             job, _ = kinds.submit(cluster, work, script, "plain", "gpu", dice.choice(
                 ["auto", "auto", "requeue"]))
             return work, job
         except AssertionError:
-            shutil.rmtree(work / "bin")
             time.sleep(0.5)
 
 

