@@ -9,10 +9,10 @@
 #include "agent/ctl/ctl.h"
 #include "agent/evidence/diagnose.h"
 #include "agent/lib/api.h"
+#include "agent/lib/files.h"
 #include "agent/lib/jsonget.h"
 #include "agent/lib/policy_set.h"
 #include "agent/lib/textdiff.h"
-#include "agent/lib/files.h"
 #include "oomretry/decide.h"
 
 extern char **environ;

@@ -58,18 +58,22 @@ static bool is_open(struct api *api, const char *path)
     size_t i;
 
     if (api_call(api, "GET", path, NULL, &reply, NULL) == 200)
-        json_array_foreach (json_object_get(reply, "attempts"), i, attempt)
-            open = open || !json_get_bool(attempt, "done", false);
+        json_array_foreach(json_object_get(reply, "attempts"), i, attempt) open =
+            open || !json_get_bool(attempt, "done", false);
     json_decref(reply);
     return open;
 }
 
 int ctl_settle(int argc, char **argv)
 {
-    static const struct argp argp = {option_table, parse_option, "JOBID",
+    static const struct argp argp = {option_table,
+                                     parse_option,
+                                     "JOBID",
                                      "Waits until a job that has ended is settled: for "
                                      "EpilogSlurmctld.",
-                                     NULL, NULL, NULL};
+                                     NULL,
+                                     NULL,
+                                     NULL};
     struct arguments a = {.timeout_s = DEFAULT_S};
     struct timespec nap = {0, LOOK_MS * 1000000L};
     struct oom_error err = {""};

@@ -64,8 +64,7 @@ static void fill(struct oom_values *values, const struct oom_values *found)
         const struct oom_value *have = oom_values_find(values, found->items[i].knob);
         if (!found->items[i].value || found->items[i].source == OOM_SOURCE_DEFAULT)
             continue;
-        if (!have || !have->value || have->source == OOM_SOURCE_DEFAULT ||
-            unresolved(have->value))
+        if (!have || !have->value || have->source == OOM_SOURCE_DEFAULT || unresolved(have->value))
             oom_values_set(values, found->items[i].knob, found->items[i].value, OOM_SOURCE_ARGV,
                            NULL);
     }

@@ -43,8 +43,8 @@ struct oom_case {
     size_t step_count;
     int max_retries;
     int retries_used;
-    bool allow_training;    /* --oom-allow=training */
-    enum oom_mode mode;     /* what the user asked for; AUTO decides */
+    bool allow_training;        /* --oom-allow=training */
+    enum oom_mode mode;         /* what the user asked for; AUTO decides */
     const char *const *refused; /* rungs that rewrite could not place, NULL-terminated; or NULL */
     const char *const *refused_why;
 };
@@ -61,8 +61,8 @@ struct oom_decision {
     char rung[64];
     char kind[16];
     enum oom_mode mode;
-    struct oom_edits edits;   /* relative to the last attempt; taking back a rung is edits too */
-    char taken_back[64];      /* the rung that this decision takes back; "" none */
+    struct oom_edits edits; /* relative to the last attempt; taking back a rung is edits too */
+    char taken_back[64];    /* the rung that this decision takes back; "" none */
     bool changes_training;
     double cost; /* share of throughput lost, 0..1; -1 unknown */
     struct oom_skip *skipped;

@@ -45,8 +45,8 @@ void oom_policy_set_version(struct oom_policy *policy, int version);
 /* A knob as rewrite needs it. */
 struct oom_knob {
     const char *name;
-    const char *type;          /* "int", "float", "bool", "switch", "string", "enum", "json" */
-    const char *default_value; /* NULL: none */
+    const char *type;           /* "int", "float", "bool", "switch", "string", "enum", "json" */
+    const char *default_value;  /* NULL: none */
     const char *const *aliases; /* other spellings of the same flag, NULL-terminated; or NULL */
     bool negative;              /* a switch whose presence turns something off */
 };

@@ -8,8 +8,9 @@
 
 #include <stddef.h>
 
-/* A new string with each secret replaced by "[redacted]"; terminal colours are left out, and control
- * characters other than tab and newline become '?'. NULL when out of memory. The caller frees it. */
+/* A new string with each secret replaced by "[redacted]"; terminal colours are left out, and
+ * control characters other than tab and newline become '?'. NULL when out of memory. The caller
+ * frees it. */
 char *oom_redact(const char *text, size_t length);
 
 #endif

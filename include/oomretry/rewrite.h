@@ -20,10 +20,10 @@ typedef int oom_read_side_f(void *arg, const char *path, char **bytes, size_t *l
 struct oom_script_source {
     const char *bytes;
     size_t length;
-    const char *name;           /* what `where` calls it: "script" */
-    const char *const *args;    /* "$@" of the script, NULL-terminated; NULL: none */
+    const char *name;                /* what `where` calls it: "script" */
+    const char *const *args;         /* "$@" of the script, NULL-terminated; NULL: none */
     const char *const *environ_list; /* NAME=VALUE, NULL-terminated; NULL: unknown */
-    oom_read_side_f *read_side; /* NULL: no side files */
+    oom_read_side_f *read_side;      /* NULL: no side files */
     void *read_side_arg;
 };
 
@@ -58,7 +58,7 @@ struct oom_side_copy {
 struct oom_rewrite {
     char *bytes; /* the new script */
     size_t length;
-    char **argv; /* for scripts made by oom_script_from_argv: NULL-terminated */
+    char **argv;            /* for scripts made by oom_script_from_argv: NULL-terminated */
     struct oom_edits edits; /* with old_value and where filled in */
     struct oom_side_copy *copies;
     size_t copy_count;
@@ -72,8 +72,7 @@ void oom_rewrite_free(struct oom_rewrite *rewrite); /* contents only */
  * bare flag; "env:NAME" is an environment variable of the command; "slurm:mem" a #SBATCH line).
  * Changes every matching training command. -1 and err when one cannot be placed, saying which. */
 int oom_script_apply(const struct oom_script *script, const struct oom_policy *policy,
-                     const struct oom_edits *edits, struct oom_rewrite *out,
-                     struct oom_error *err);
+                     const struct oom_edits *edits, struct oom_rewrite *out, struct oom_error *err);
 
 /* Paths of files that the script redirects or tees the training commands' output to, as far as
  * they are known without running it. NULL-terminated, for oom_script_log_paths_free; NULL: none. */

@@ -8,7 +8,9 @@
 #define ARENA_LIMIT_BYTES (192U << 20)
 #define WORLD_LIMIT       64
 #define STEP_LIMIT        400000U /* of one world */
-#define TOTAL_STEP_LIMIT  400000U /* of the worlds beyond the first two */
+/* Beyond this, decisions are flipped in the first world only, not in the last one as well. */
+#define LARGE_SCRIPT_STEPS 8000U
+#define TOTAL_STEP_LIMIT   400000U /* of the worlds beyond the first two */
 
 const char *const *rw_cmd_args(struct rw *rw, const struct rw_cmd *cmd)
 {
@@ -173,16 +175,18 @@ static void explore(struct rw_analysis *a, const struct oom_policy *policy)
         find_training(a, policy);
         return;
     }
+    uint64_t steps = rw->steps;
     walk_world(a, true, SIZE_MAX, 0);
     find_training(a, policy);
     mark_relevant(a);
     uint64_t budget = rw->steps + TOTAL_STEP_LIMIT;
+    int bases = steps > LARGE_SCRIPT_STEPS ? 1 : 2;
     for (size_t d = 0; d < rw->decision_count; d++) {
         if (!rw->decisions[d].relevant)
             continue;
         int choices = rw->decisions[d].choices;
         for (int choice = 0; choice < choices; choice++) {
-            for (int last = 0; last < 2; last++) {
+            for (int last = 0; last < bases; last++) {
                 int usual = last ? choices - 1 : 0;
                 if (choice == usual || a->count >= WORLD_LIMIT || rw->steps > budget)
                     continue;

@@ -58,9 +58,9 @@ static void note_assigned(struct rw *rw, struct rw_decision *decision, const cha
 /* Whether a command may lead to a program, or to assignments that are not in sight here. */
 static bool may_start(struct rw *rw, const struct rw_buf *buf, const struct rw_node *node)
 {
-    static const char *const words[] = {"python", "run",  "launch", "speed",   "ray", "sbatch",
-                                        "-cli",   "bash", "sh",     "axolotl", "trl", "vllm",
-                                        "source", "eval", "$",      NULL};
+    static const char *const words[] = {"python", "run",  "launch", "speed", "ray",
+                                        "sbatch", "-cli", "bash",   ".sh",   "axolotl",
+                                        "trl",    "vllm", "source", "eval",  NULL};
     const char *bytes = buf->bytes + node->start;
     size_t length = node->end - node->start;
     size_t name = 0;
@@ -70,6 +70,8 @@ static bool may_start(struct rw *rw, const struct rw_buf *buf, const struct rw_n
             return true;
     while (name < length && bytes[name] != ' ' && bytes[name] != '\n')
         name++;
+    if (memchr(bytes, '$', name))
+        return true;
     return rw_function_find(rw, rw_strndup(&rw->arena, bytes, name)) != NULL;
 }
 
