@@ -29,6 +29,7 @@ static const struct key {
     {"role", TEXT, FIELD(role), 0, "both"},
     {"admins", LIST, FIELD(admins), FIELD(admin_count), NULL},
     {"scheduler", TEXT, FIELD(scheduler), 0, "slurm"},
+    {"slurmrestd", TEXT, FIELD(slurmrestd), 0, ""},
     {"ray_clusters", LIST, FIELD(ray_clusters), FIELD(ray_cluster_count), NULL},
     {"max_retries", NUMBER, FIELD(limits.max_retries), 0, NULL},
     {"default_retries", NUMBER, FIELD(limits.default_retries), 0, NULL},
@@ -207,6 +208,13 @@ int config_load(const char *path, struct config *config, struct oom_error *err)
     if (rc == 0 && strcmp(config->role, "both") != 0 && strcmp(config->role, "node") != 0 &&
         strcmp(config->role, "head") != 0)
         rc = oom_errorf(err, "%s: role \"%s\" is none of both, node, head", path, config->role);
+    if (rc == 0 && *config->slurmrestd && strncmp(config->slurmrestd, "http://", 7) != 0 &&
+        strncmp(config->slurmrestd, "https://", 8) != 0 &&
+        strncmp(config->slurmrestd, "unix:/", 6) != 0)
+        rc = oom_errorf(err,
+                        "%s: slurmrestd: \"%s\" is none of http://HOST:PORT, https://HOST:PORT, "
+                        "unix:/PATH",
+                        path, config->slurmrestd);
     for (size_t i = 0; rc == 0 && i < config->ray_cluster_count; i++) {
         struct ray_options options;
         struct oom_error why = {""};

@@ -377,6 +377,7 @@ static void configurations(void **state)
         {"admins: alice\n", ":1: a list is wanted for"},
         {"role: [both\n", ":"},
         {"- a\n", "\"key: value\" are wanted"},
+        {"slurmrestd: head:6820\n", "\"head:6820\" is none of http://HOST:PORT"},
     };
     struct config config;
     struct oom_error err;
@@ -384,6 +385,7 @@ static void configurations(void **state)
     (void)state;
     assert_int_equal(
         load_text("max_retries: 3\nadmins: [alice, bo]\nmax_mem_gib: 2\n", &config, &err), 0);
+    assert_string_equal(config.slurmrestd, "");
     assert_int_equal(config.limits.max_retries, 3);
     assert_int_equal(config.limits.max_mem_mib, 2048);
     assert_int_equal(config.admin_count, 2);
