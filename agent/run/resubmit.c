@@ -11,16 +11,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/lib/child.h"
 #include "agent/lib/files.h"
 #include "agent/lib/paths.h"
 #include "agent/run/run.h"
-#include "agent/sched/slurm_fields.h"
+#include "agent/sched/slurm_marked.h"
 #include "agent/sched/slurm_options.h"
 
 extern char **environ;
 
-enum { CALL_MS = 10000, MAX_CAPTURE_BYTES = 4 * 1024 * 1024 };
+enum { MAX_CAPTURE_BYTES = 4 * 1024 * 1024 };
 
 static int capture_path(const struct run *run, const char *kind, char *out, size_t size)
 {
@@ -120,32 +119,6 @@ static char **read_list(const struct run *run, const char *kind, char **bytes)
     return list;
 }
 
-/* A job of ours that carries the mark: submitted before a crash. 1 found, 0 not; -1 when that
- * cannot be known, and submitting would risk a second job. */
-static int find_marked(const char *mark, char *job, size_t size, struct oom_error *err)
-{
-    char uid[16];
-    const char *list[] = {"squeue", "-h", "-u", uid, "-o", "%i|%k", NULL};
-    char *text = NULL;
-    int found = 0;
-
-    snprintf(uid, sizeof(uid), "%u", (unsigned)getuid());
-    if (child_expect(list, CALL_MS, &text, err) < 0)
-        return -1;
-    for (char *save = NULL, *line = strtok_r(text, "\n", &save); line && !found;
-         line = strtok_r(NULL, "\n", &save)) {
-        char *bar = strchr(line, '|'), *at = bar ? strstr(bar, mark) : NULL;
-        if (!at || at[strlen(mark)] == '.' || (at[strlen(mark)] >= '0' && at[strlen(mark)] <= '9'))
-            continue;
-        *bar = '\0';
-        slurm_plain_id(line);
-        snprintf(job, size, "%s", line);
-        found = 1;
-    }
-    free(text);
-    return found;
-}
-
 static int write_script(const struct run *run, char *path, struct oom_error *err)
 {
     return file_write_temporary(path, run->launch.script_bytes, run->launch.script_length, 0600,
@@ -178,6 +151,7 @@ static int submit(struct run *run, const struct oom_edits *resources, const char
     char *args_bytes, *dir_bytes, **args = read_list(run, "args", &args_bytes);
     char **directory = read_list(run, "dir", &dir_bytes);
     struct slurm_options options = {0};
+    struct oom_error notice = {""};
     int rc = -1;
 
     if (capture_path(run, "env", environment, sizeof(environment)) < 0 ||
@@ -192,8 +166,12 @@ static int submit(struct run *run, const struct oom_edits *resources, const char
             .directory = directory ? directory[0] : NULL,
             .environment_file = environment,
             .hold = true,
+            .mark = mark,
+            .notice = &notice,
         };
         rc = run->sched->submit(&submission, new_job, size, err);
+        if (rc == 0 && notice.text[0])
+            say("%s", notice.text);
         unlink(script);
     }
     slurm_options_free(&options);
@@ -213,7 +191,7 @@ int resubmit(struct run *run, const struct attempt *attempt, const struct oom_ed
              (long long)number);
     if (!run->launch.script_bytes)
         return oom_errorf(err, "there is no batch script to submit again");
-    int found = find_marked(mark, new_job, size, err);
+    int found = slurm_find_marked(mark, new_job, size, err);
     if (found < 0 || (found == 0 && submit(run, resources, mark, new_job, size, err) < 0))
         return -1;
     /* Held until the head knows it and every dependent waits for it: nobody sees a gap. */

@@ -18,7 +18,9 @@ struct sched_submission {
     const char *directory;
     const char *environment_file; /* NAME=VALUE, NUL-separated; NULL: this process's environment */
     bool hold;
-    const json_t *record; /* Ray: the whole request, whose entrypoint is `script` */
+    const json_t *record;     /* Ray: the whole request, whose entrypoint is `script` */
+    const char *mark;         /* Slurm: a word in the comment by which the job is found again */
+    struct oom_error *notice; /* what a person should know although it worked; NULL: nobody asks */
 };
 
 struct sched {

@@ -11,9 +11,12 @@
 #include <unistd.h>
 
 #include "agent/lib/child.h"
+#include "agent/lib/config.h"
 #include "agent/sched/sched.h"
 #include "agent/sched/slurm_dependents.h"
 #include "agent/sched/slurm_fields.h"
+#include "agent/sched/slurm_marked.h"
+#include "agent/sched/slurm_rest.h"
 #include "db/db.h"
 
 enum { CALL_MS = 10000, UPDATE_FOR_MS = 4000 };
@@ -212,8 +215,8 @@ static const char *task_of(const char *const *options)
     return NULL;
 }
 
-static int submit(const struct sched_submission *submission, char *new_job, size_t size,
-                  struct oom_error *err)
+static int submit_by_sbatch(const struct sched_submission *submission, char *new_job, size_t size,
+                            struct oom_error *err)
 {
     const char *argv[128] = {"sbatch", "--parsable"};
     char directory[4096], environment[4096];
@@ -243,10 +246,48 @@ static int submit(const struct sched_submission *submission, char *new_job, size
     if (child_expect(argv, CALL_MS, &out, err) < 0)
         return -1;
     out[strcspn(out, ";\n")] = '\0';
-    const char *task = *out ? task_of(submission->options) : NULL;
-    snprintf(new_job, size, "%s%s%s", out, task ? "_" : "", task ? task : "");
+    snprintf(new_job, size, "%s", out);
     free(out);
     return *new_job ? 0 : oom_errorf(err, "sbatch gave no job id");
+}
+
+/* Where the site prefers slurmrestd. 1: it does not, or it could not be done that way; then no job
+ * carries the mark, so that sbatch may submit it. -1: whether one does is not known. */
+static int submit_by_rest(const struct sched_submission *submission, char *new_job, size_t size,
+                          struct oom_error *err)
+{
+    struct config config;
+    struct oom_error why = {""};
+    int rc = 1;
+
+    if (config_load(NULL, &config, NULL) < 0)
+        return 1;
+    if (*config.slurmrestd &&
+        slurm_rest_submit(config.slurmrestd, submission, new_job, size, &why) == 0) {
+        rc = 0;
+    } else if (*config.slurmrestd) {
+        /* The answer may have been lost after the job was taken. */
+        int found = submission->mark ? slurm_find_marked(submission->mark, new_job, size, err) : 0;
+        rc = found > 0 ? 0 : found < 0 ? -1 : 1;
+        if (rc > 0)
+            oom_errorf(submission->notice, "submitted by sbatch, as slurmrestd could not: %s",
+                       why.text);
+    }
+    config_free(&config);
+    return rc;
+}
+
+static int submit(const struct sched_submission *submission, char *new_job, size_t size,
+                  struct oom_error *err)
+{
+    const char *task = task_of(submission->options);
+    int rc = submit_by_rest(submission, new_job, size, err);
+
+    if (rc > 0)
+        rc = submit_by_sbatch(submission, new_job, size, err);
+    if (rc == 0 && task && !strchr(new_job, '_'))
+        snprintf(new_job + strlen(new_job), size - strlen(new_job), "_%s", task);
+    return rc;
 }
 
 static int release(const char *job, struct oom_error *err)

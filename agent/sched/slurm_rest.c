@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/sched/slurm_rest.h"
+
+#include <curl/curl.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/lib/child.h"
+#include "agent/lib/files.h"
+
+enum {
+    CALL_MS = 10000,
+    CONNECT_MS = 3000,
+    SUBMIT_MS = 20000,
+    MAX_REPLY_BYTES = 16 * 1024 * 1024,
+    MAX_FILE_BYTES = 4 * 1024 * 1024,
+};
+
+struct exchange {
+    CURL *curl;
+    const char *url;
+    struct curl_slist *headers; /* with the token: wiped at the end */
+    char *bytes;
+    size_t length;
+};
+
+static size_t collect(char *bytes, size_t size, size_t count, void *arg)
+{
+    struct exchange *exchange = arg;
+    size_t length = size * count;
+
+    if (exchange->length + length > MAX_REPLY_BYTES)
+        return 0;
+    char *grown = realloc(exchange->bytes, exchange->length + length + 1);
+    if (!grown)
+        return 0;
+    memcpy(grown + exchange->length, bytes, length);
+    exchange->bytes = grown;
+    exchange->length += length;
+    grown[exchange->length] = '\0';
+    return length;
+}
+
+static int add_header(struct exchange *exchange, const char *name, const char *value)
+{
+    char line[8192];
+    int n = snprintf(line, sizeof(line), "%s: %s", name, value);
+    struct curl_slist *longer =
+        n < (int)sizeof(line) ? curl_slist_append(exchange->headers, line) : NULL;
+
+    explicit_bzero(line, sizeof(line));
+    if (longer)
+        exchange->headers = longer;
+    return longer ? 0 : -1;
+}
+
+/* scontrol gives its caller a token of his own. It stands in a header and nowhere else: arguments
+ * and environments can be read by others, logs are kept. */
+static int add_identity(struct exchange *exchange, struct oom_error *err)
+{
+    static const char *const ask[] = {"scontrol", "token", "lifespan=60", NULL};
+    static const char prefix[] = "SLURM_JWT=";
+    const struct passwd *user = getpwuid(geteuid());
+    char *text = NULL;
+
+    if (!user)
+        return oom_errorf(err, "user %d has no name", (int)geteuid());
+    if (child_expect(ask, CALL_MS, &text, err) < 0)
+        return -1;
+    size_t length = strlen(text);
+    text[strcspn(text, "\r\n")] = '\0';
+    int rc = 0;
+    if (strncmp(text, prefix, sizeof(prefix) - 1) != 0)
+        rc = oom_errorf(err, "scontrol token gave no token");
+    else if (add_header(exchange, "X-SLURM-USER-NAME", user->pw_name) < 0 ||
+             add_header(exchange, "X-SLURM-USER-TOKEN", text + sizeof(prefix) - 1) < 0)
+        rc = oom_errorf(err, "out of memory");
+    explicit_bzero(text, length);
+    free(text);
+    return rc;
+}
+
+static int exchange_open(struct exchange *exchange, const char *url, struct oom_error *err)
+{
+    *exchange = (struct exchange){.url = url, .curl = curl_easy_init()};
+    if (!exchange->curl || add_header(exchange, "Expect", "") < 0 ||
+        add_header(exchange, "Content-Type", "application/json") < 0)
+        return oom_errorf(err, "out of memory");
+    return add_identity(exchange, err);
+}
+
+static void exchange_close(struct exchange *exchange)
+{
+    for (struct curl_slist *item = exchange->headers; item; item = item->next)
+        explicit_bzero(item->data, strlen(item->data));
+    curl_slist_free_all(exchange->headers);
+    curl_easy_cleanup(exchange->curl);
+    free(exchange->bytes);
+}
+
+/* GET, or POST with a body. NULL: no answer in JSON. The HTTP status says less than the answer's
+ * errors[] and job_id. */
+static json_t *call(struct exchange *exchange, const char *path, const char *body,
+                    struct oom_error *err)
+{
+    static const char unix_prefix[] = "unix:";
+    CURL *curl = exchange->curl;
+    char url[2048];
+    long status = 0;
+    const char *socket = strncmp(exchange->url, unix_prefix, sizeof(unix_prefix) - 1) == 0
+                             ? exchange->url + sizeof(unix_prefix) - 1
+                             : NULL;
+    size_t length = strlen(exchange->url);
+
+    while (length && exchange->url[length - 1] == '/')
+        length--;
+    snprintf(url, sizeof(url), "%.*s%s", socket ? 16 : (int)length,
+             socket ? "http://localhost" : exchange->url, path);
+    exchange->length = 0;
+    curl_easy_reset(curl);
+    curl_easy_setopt(curl, CURLOPT_URL, url);
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(curl, CURLOPT_PROXY, "");
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)SUBMIT_MS);
+    /* A kept connection that breaks would make libcurl send the job once more by itself. */
+    curl_easy_setopt(curl, CURLOPT_FRESH_CONNECT, 1L);
+    curl_easy_setopt(curl, CURLOPT_FORBID_REUSE, 1L);
+    curl_easy_setopt(curl, CURLOPT_USERAGENT, "oomretry/" OOMRETRY_VERSION);
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, exchange->headers);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, collect);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, exchange);
+    if (socket)
+        curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, socket);
+    if (body) {
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(body));
+    }
+    CURLcode rc = curl_easy_perform(curl);
+    if (rc != CURLE_OK) {
+        oom_errorf(err, "no answer: %s", curl_easy_strerror(rc));
+        return NULL;
+    }
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    json_t *reply =
+        exchange->length ? json_loadb(exchange->bytes, exchange->length, 0, NULL) : NULL;
+    if (!json_is_object(reply)) {
+        oom_errorf(err, "it answered %ld: %.200s", status,
+                   exchange->length ? exchange->bytes : "nothing");
+        json_decref(reply);
+        return NULL;
+    }
+    return reply;
+}
+
+static int post(struct exchange *exchange, const struct slurm_rest_job *job, char *new_job,
+                size_t size, struct oom_error *err)
+{
+    json_t *openapi = call(exchange, "/openapi", NULL, err);
+    int version = openapi ? slurm_rest_version(openapi, err) : -1;
+    json_t *body = version > 0 ? slurm_rest_body(version, job, err) : NULL;
+    char *text = body ? json_dumps(body, JSON_COMPACT) : NULL, path[64];
+    bool ignored = false;
+    int rc = -1;
+
+    json_decref(openapi);
+    json_decref(body);
+    if (!text)
+        return -1;
+    snprintf(path, sizeof(path), "/slurm/v0.0.%d/job/submit", version);
+    json_t *reply = call(exchange, path, text, err);
+    free(text);
+    long long id = reply ? slurm_rest_reply(reply, &ignored, err) : -1;
+    if (id > 0) {
+        snprintf(new_job, size, "%lld", id);
+        rc = 0;
+    }
+    json_decref(reply);
+    if (rc == 0 && ignored) {
+        const char *const undo[] = {"scancel", new_job, NULL};
+        child_expect(undo, CALL_MS, NULL, NULL);
+        return oom_errorf(err, "it did not understand all of the job");
+    }
+    return rc;
+}
+
+static int read_whole(const char *path, char **bytes, size_t *length, struct oom_error *err)
+{
+    int rc = file_read(path, MAX_FILE_BYTES, bytes, length, err);
+
+    return rc <= 0 ? rc : oom_errorf(err, "%s is larger than %d bytes", path, MAX_FILE_BYTES);
+}
+
+/* sbatch would add these from its own process; slurmd obeys them as slurm.conf says. */
+static void put_limits(FILE *out)
+{
+    static const struct {
+        const char *name;
+        int number;
+    } limits[] = {{"CPU", RLIMIT_CPU},     {"FSIZE", RLIMIT_FSIZE},   {"DATA", RLIMIT_DATA},
+                  {"STACK", RLIMIT_STACK}, {"CORE", RLIMIT_CORE},     {"RSS", RLIMIT_RSS},
+                  {"NPROC", RLIMIT_NPROC}, {"NOFILE", RLIMIT_NOFILE}, {"MEMLOCK", RLIMIT_MEMLOCK},
+                  {"AS", RLIMIT_AS}};
+    mode_t mask = umask(0);
+
+    umask(mask);
+    fprintf(out, "SLURM_UMASK=%04o%c", (unsigned)mask, '\0');
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+        struct rlimit limit;
+        if (getrlimit(limits[i].number, &limit) == 0)
+            fprintf(out, "SLURM_RLIMIT_%s=%lu%c", limits[i].name, (unsigned long)limit.rlim_cur,
+                    '\0');
+    }
+}
+
+static int read_environment(const char *path, char **bytes, size_t *length, struct oom_error *err)
+{
+    char *kept = NULL;
+    size_t kept_length;
+
+    if (read_whole(path, &kept, &kept_length, err) < 0)
+        return -1;
+    FILE *out = open_memstream(bytes, length);
+    if (out) {
+        fwrite(kept, 1, kept_length, out);
+        put_limits(out);
+    }
+    free(kept);
+    return out && fclose(out) == 0 ? 0 : oom_errorf(err, "out of memory");
+}
+
+int slurm_rest_submit(const char *url, const struct sched_submission *submission, char *new_job,
+                      size_t size, struct oom_error *err)
+{
+    struct slurm_rest_job job = {.submission = submission};
+    char *script = NULL, *environment = NULL;
+    struct exchange exchange;
+    int rc = -1;
+
+    if (!submission->environment_file)
+        return oom_errorf(err, "the job's environment was not kept");
+    if (read_whole(submission->script, &script, &job.script_length, err) == 0 &&
+        read_environment(submission->environment_file, &environment, &job.environment_length,
+                         err) == 0) {
+        job.script = script;
+        job.environment = environment;
+        if (exchange_open(&exchange, url, err) == 0)
+            rc = post(&exchange, &job, new_job, size, err);
+        exchange_close(&exchange);
+    }
+    free(script);
+    free(environment);
+    return rc;
+}
