@@ -68,7 +68,7 @@ UNIT_BIN := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT_SRC))
 FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZ_SRC))
 BENCH_BIN := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
 
-.PHONY: all deps demo test unit fuzz bench bench-ladder install uninstall clean format format-check lint
+.PHONY: all deps demo test unit fuzz bench bench-ladder chaos install uninstall clean format format-check lint
 .DEFAULT_GOAL := all
 .SECONDARY:
 
@@ -173,6 +173,11 @@ bench: all $(BENCH_BIN)
 	@set -e; for b in tests/bench/*.sh; do $$b $(BUILD); done
 bench-ladder: all
 	$(PYTHON) tests/bench/ladder.py --build $(BUILD)
+
+# Random kills on a real cluster; `make chaos RUNS=300`.
+RUNS ?= 300
+chaos: all
+	OOMRETRY_BUILD=$(abspath $(BUILD)) $(PYTHON) tests/cluster/chaos.py --runs $(RUNS)
 
 # --- care ---------------------------------------------------------------------------------------
 
