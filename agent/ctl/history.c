@@ -122,8 +122,7 @@ static void print_list(const json_t *lineages)
         snprintf(attempts, sizeof(attempts), "%lld",
                  (long long)json_get_int(lineage, "attempts", 0));
         table_row(table, job, json_get_string(lineage, "name", ""),
-                  json_get_string(lineage, "user", ""), state, attempts, failure, changed, when,
-                  NULL);
+                  json_get_string(lineage, "user", ""), state, attempts, failure, changed, when);
     }
     table_print(table, stdout);
     table_free(table);

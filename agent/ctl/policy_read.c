@@ -58,8 +58,8 @@ int policy_list(int argc, char **argv)
             humanize_iso(json_get_int(row, "created_ms", 0), when, sizeof(when));
             table_row(table, json_get_string(row, "name", ""), version, versions,
                       json_get_int(row, "enabled", 1) ? "enabled" : "disabled",
-                      json_get_string(row, "author", ""), when, json_get_string(row, "message", ""),
-                      NULL);
+                      json_get_string(row, "author", ""), when,
+                      json_get_string(row, "message", ""));
         }
         table_print(table, stdout);
         table_free(table);
@@ -157,8 +157,8 @@ int policy_log(int argc, char **argv)
             snprintf(version, sizeof(version), "%lld", (long long)json_get_int(row, "version", 0));
             humanize_iso(json_get_int(row, "created_ms", 0), when, sizeof(when));
             table_row(table, version, json_get_int(row, "active", 0) ? "active" : "",
-                      json_get_string(row, "author", ""), when, json_get_string(row, "message", ""),
-                      NULL);
+                      json_get_string(row, "author", ""), when,
+                      json_get_string(row, "message", ""));
         }
         table_print(table, stdout);
         table_free(table);

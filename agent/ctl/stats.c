@@ -59,7 +59,7 @@ static void print_rows(const char *titles, const json_t *rows, const char *const
                 snprintf(cells[c], 64, "%s",
                          json_string_value(value) ? json_string_value(value) : "-");
         }
-        table_row(table, cells[0], cells[1], cells[2], cells[3], cells[4], NULL);
+        table_row(table, cells[0], cells[1], cells[2], cells[3], cells[4]);
     }
     table_print(table, stdout);
     table_free(table);

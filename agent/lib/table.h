@@ -9,7 +9,7 @@
 struct table;
 
 struct table *table_new(const char *titles); /* separated by tabs */
-void table_row(struct table *table, ...);    /* as many strings as titles, then NULL */
+void table_row(struct table *table, ...);    /* as many strings as titles */
 void table_print(const struct table *table, FILE *out);
 void table_free(struct table *table);
 
