@@ -51,7 +51,9 @@ static void add_candidate(const struct making *m, const struct oom_policy *own,
     for (size_t i = 0; i < *count; i++)
         if (list[i].rung == rung)
             return;
-    list[(*count)++] = (struct candidate){policy, rung, policy_entry_params(rung, entry), group};
+    list[*count] =
+        (struct candidate){policy, rung, policy_entry_params(rung, entry), group, *count};
+    (*count)++;
 }
 
 /* Within a group the cheaper comes first; what nobody has measured comes last. */
@@ -66,7 +68,7 @@ static int by_group_and_price(const void *left, const void *right)
     double y = b->params.cost < 0 ? 2 : b->params.cost;
     if (x < y || x > y)
         return x < y ? -1 : 1;
-    return a < b ? -1 : a > b; /* glibc's qsort merges: the written order stays */
+    return a->order < b->order ? -1 : 1;
 }
 
 static void add_ladder(const struct making *m, const struct oom_policy *policy,
@@ -90,6 +92,7 @@ size_t making_candidates(const struct making *m, const struct oom_incident *prob
         add_ladder(m, m->policies[p],
                    policy_ladder(m->policies[p], problem->domain, problem->phase),
                    (int)(m->policy_count + p), list, &count);
+    /* cppcheck-suppress uninitvar ; add_ladder fills it */
     qsort(list, count, sizeof(*list), by_group_and_price);
     return count;
 }

@@ -14,6 +14,7 @@ struct candidate {
     const struct rung *rung;
     struct rung_params params;
     int group;
+    size_t order; /* as written */
 };
 
 /* One decision in the making. */

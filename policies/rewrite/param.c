@@ -161,7 +161,7 @@ static void put_value(struct rw *rw, struct rw_sink *sink, const struct rw_site 
                       const char *name, const struct found *found, const char *index)
 {
     bool all = found->list && index && (*index == '@' || *index == '*');
-    bool each = all && *index == '@' && sink->split;
+    bool each = all && index && *index == '@' && sink->split;
 
     if (found->state == UNSET)
         return;
