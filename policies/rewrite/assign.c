@@ -161,13 +161,13 @@ void rw_declare(struct rw *rw, struct rw_buf *buf, const struct rw_node *node)
         size_t before = rw->trail_count;
         if (child->type == RW_N_ASSIGNMENT) {
             rw_assign(rw, buf, child, opaque);
-        } else if (child->type == RW_N_VARIABLE_NAME) {
+        } else if (child->type == RW_N_VARIABLE_NAME && strcspn(bytes, "'\"$`=\n") >= length) {
             if (export)
                 rw_var_at(rw, bytes, length)->exported = true;
         } else if (child->type == RW_N_OTHER && *bytes == '-') {
             opaque |= memchr(bytes, 'A', length) != NULL;
             export |= memchr(bytes, 'x', length) != NULL;
-        } else if (child->type == RW_N_OTHER) {
+        } else if (child->type == RW_N_OTHER || child->type == RW_N_VARIABLE_NAME) {
             struct rw_fields fields = {0};
             rw_expand_word(rw, buf, child->start, rw_word_end(buf, child, &i), true, &fields);
             for (size_t f = 0; f < fields.count; f++) {

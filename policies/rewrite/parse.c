@@ -162,10 +162,12 @@ static void parse(struct rw *rw, struct rw_buf *buf, const TSTree *old, bool kee
     char *masked = rw_strndup(&rw->arena, buf->bytes, buf->length);
 
     rw_find_heredocs(rw, buf, masked);
+    char *plain = rw_strndup(&rw->arena, masked, buf->length);
+    rw_mask_words(masked, buf->length, plain);
     TSParser *parser = ts_parser_new();
     TSTree *tree = NULL;
     if (parser && ts_parser_set_language(parser, tree_sitter_bash()))
-        tree = ts_parser_parse_string(parser, old, masked, buf->length);
+        tree = ts_parser_parse_string(parser, old, plain, buf->length);
     ts_parser_delete(parser);
     buf->error_at = RW_NO_ERROR;
     if (!tree)

@@ -194,6 +194,10 @@ const struct rw_heredoc *rw_heredoc_at(const struct rw_buf *buf, uint32_t at);
 void rw_find_heredocs(struct rw *rw, struct rw_buf *buf, char *masked);
 uint32_t rw_line_of(const struct rw_buf *buf, uint32_t at); /* from 1 */
 
+/* ---- mask.c */
+/* Puts letters over what is inside words; `out` is a copy of `bytes`. */
+void rw_mask_words(const char *bytes, uint32_t length, char *out);
+
 /* ---- syntax.c */
 /* Offset of what bash would refuse; RW_NO_ERROR: nothing is seen. Here-documents must be masked. */
 uint32_t rw_syntax_fault(struct rw *rw, const char *bytes, uint32_t length);
