@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -62,6 +63,30 @@ fail:
     return oom_error_prefix(err, "%s", path);
 }
 
+/* A write-ahead log is memory shared by all who have the database open: they must be on one
+ * machine. A home directory may be on many, so other file systems than these get a journal instead.
+ */
+static bool is_on_this_machine(const char *path)
+{
+    static const unsigned long local[] = {
+        0xef53,     /* ext2 to ext4 */
+        0x58465342, /* XFS */
+        0x9123683e, /* btrfs */
+        0x2fc12fc1, /* ZFS */
+        0xf2f52010, /* F2FS */
+        0x794c7630, /* overlay */
+        0x01021994, /* tmpfs */
+    };
+    struct statfs fs;
+
+    if (statfs(path, &fs) < 0)
+        return false;
+    for (size_t i = 0; i < sizeof(local) / sizeof(local[0]); i++)
+        if ((unsigned long)fs.f_type == local[i])
+            return true;
+    return false;
+}
+
 struct db *db_open(const char *path, struct oom_error *err)
 {
     struct db *db = calloc(1, sizeof(*db));
@@ -86,8 +111,11 @@ struct db *db_open(const char *path, struct oom_error *err)
         goto fail;
     }
     sqlite3_busy_timeout(db->sql, BUSY_TIMEOUT_MS);
-    if (exec(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;",
+    if (exec(db,
+             is_on_this_machine(path) ? "PRAGMA journal_mode = WAL"
+                                      : "PRAGMA journal_mode = DELETE",
              err) < 0 ||
+        exec(db, "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON", err) < 0 ||
         migrate(db, path, err) < 0)
         goto fail;
     return db;
@@ -235,7 +263,7 @@ json_t *db_json(sqlite3_stmt *stmt, int column)
     return text ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
 }
 
-json_t *db_row(sqlite3_stmt *stmt)
+static json_t *row_of(sqlite3_stmt *stmt)
 {
     json_t *row = json_object();
 
@@ -264,7 +292,7 @@ json_t *db_rows(struct db *db, sqlite3_stmt *stmt, struct oom_error *err)
     int rc = -1;
 
     while (stmt && (rc = db_step(db, stmt, err)) == 1)
-        json_array_append_new(rows, db_row(stmt));
+        json_array_append_new(rows, row_of(stmt));
     sqlite3_finalize(stmt);
     if (rc == 0)
         return rows;

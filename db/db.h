@@ -45,11 +45,9 @@ int db_get_int(struct db *db, struct oom_error *err, int64_t absent, int64_t *ou
 const char *db_text(sqlite3_stmt *stmt, int column);
 json_t *db_json(sqlite3_stmt *stmt, int column);
 
-/* The present row as an object keyed by column name. A column named "j_x" holds JSON text and
- * becomes member "x"; NULL becomes null. New reference. */
-json_t *db_row(sqlite3_stmt *stmt);
-
-/* All rows of the statement as an array of db_row; finalizes it. NULL and err on failure. */
+/* All rows of the statement, as an array of objects keyed by column name; finalizes it. A column
+ * named "j_x" holds JSON text and becomes member "x"; NULL becomes null. NULL and err on failure.
+ */
 json_t *db_rows(struct db *db, sqlite3_stmt *stmt, struct oom_error *err);
 
 /* Milliseconds since the epoch. */

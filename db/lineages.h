@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lineages, their jobs and attempts in SQLite. Rows come as JSON objects (db_row): the same that
+ * Lineages, their jobs and attempts in SQLite. Rows come as JSON objects (db_rows): the same that
  * the service replies with. */
 #ifndef DB_LINEAGES_H
 #define DB_LINEAGES_H
