@@ -31,7 +31,8 @@ struct reply_buffer {
     size_t length;
 };
 
-struct api *api_open_embedded(const char *db_path, struct oom_error *err)
+/* The user's own database (NULL: the default one in the state directory). */
+static struct api *api_open_embedded(const char *db_path, struct oom_error *err)
 {
     struct api *api = calloc(1, sizeof(*api));
     char path[4096];

@@ -11,9 +11,6 @@
 
 struct api;
 
-/* The user's own database (NULL: the default one in the state directory). */
-struct api *api_open_embedded(const char *db_path, struct oom_error *err);
-
 /* A head: `where` is a socket's path ("/run/oomretry/head.sock") or a URL
  * ("http://head:6821"). No traffic yet. `timeout_ms` bounds each call. */
 struct api *api_open_head(const char *where, int timeout_ms, struct oom_error *err);

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-const char *paths_prefix(struct oom_error *err)
+static const char *paths_prefix(struct oom_error *err)
 {
     static char prefix[PATH_MAX];
     const char *set = secure_getenv("OOMRETRY_PREFIX");

@@ -9,11 +9,8 @@
 
 #include "oomretry/error.h"
 
-/* PREFIX of the running program (the directory above bin/ or sbin/), or the directory that
- * OOMRETRY_PREFIX names. Static storage; NULL and err when /proc/self/exe cannot be read. */
-const char *paths_prefix(struct oom_error *err);
-
-/* PREFIX/<below>, such as "share/oomretry/signatures" or "libexec/oomretry/oomstart". */
+/* PREFIX/<below>, such as "share/oomretry/signatures" or "libexec/oomretry/oomstart". PREFIX is the
+ * directory above bin/ or sbin/ of the running program, or what OOMRETRY_PREFIX names. */
 int paths_under_prefix(const char *below, char *out, size_t size, struct oom_error *err);
 
 /* The user's state directory, $XDG_STATE_HOME/oomretry or ~/.local/state/oomretry; made with mode

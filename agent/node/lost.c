@@ -111,7 +111,8 @@ static json_t *job_states(void)
 
     if (child_run(argv, SQUEUE_MS, &result, NULL) < 0)
         return NULL;
-    if (WIFEXITED(result.status) && WEXITSTATUS(result.status) == 0) {
+    /* In half a list every other job would be missing, and a missing one counts as ended. */
+    if (WIFEXITED(result.status) && WEXITSTATUS(result.status) == 0 && !result.cut) {
         states = json_object();
         for (char *save = NULL, *line = strtok_r(result.out, "\n", &save); line;
              line = strtok_r(NULL, "\n", &save)) {
