@@ -45,7 +45,8 @@ void *rw_more(struct rw_arena *arena, void *old, size_t count, size_t *capacity,
 {
     if (count < *capacity)
         return old;
-    size_t grown = *capacity ? *capacity * 2 : 4;
+    /* Most texts have one fragment, most words give one field. */
+    size_t grown = *capacity ? *capacity * 2 : size >= 32 ? 1 : 4;
     void *memory = take(arena, grown * size);
     if (count)
         memcpy(memory, old, count * size);

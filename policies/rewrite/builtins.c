@@ -281,7 +281,7 @@ bool rw_builtin(struct rw *rw, struct rw_cmd *cmd, const struct rw_text *input)
         return true;
     }
     for (size_t i = 0; silent[i]; i++)
-        if (strcmp(silent[i], name) == 0)
+        if (silent[i][0] == name[0] && strcmp(silent[i], name) == 0)
             return true;
     if (strcmp(name, "read") == 0) {
         builtin_read(rw, cmd, input);

@@ -176,7 +176,7 @@ static uint32_t scan(struct finder *f, uint32_t at, char close, int depth)
             word_start = true;
         } else {
             at++;
-            word_start = strchr(" \t;|&", c) != NULL;
+            word_start = rw_separates(c);
         }
     }
     return end;

@@ -136,7 +136,7 @@ static bool is_python(const char *name)
 static const struct launcher *launcher_named(const char *name)
 {
     for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++)
-        if (strcmp(launchers[i].name, name) == 0)
+        if (launchers[i].name[0] == name[0] && strcmp(launchers[i].name, name) == 0)
             return &launchers[i];
     return NULL;
 }

@@ -56,7 +56,7 @@ void rw_mask_words(const char *bytes, uint32_t length, char *out)
             fresh = false;
             continue;
         }
-        if (strchr("'\"`$<>", c))
+        if (c == '\'' || c == '"' || c == '`' || c == '$' || c == '<' || c == '>')
             stop = opaque_end(bytes, at, length);
         if (stop > at) {
             memset(out + at, 'x', stop - at);
@@ -64,7 +64,7 @@ void rw_mask_words(const char *bytes, uint32_t length, char *out)
             fresh = false;
             continue;
         }
-        fresh = strchr(" \t\n;|&(", c) != NULL;
+        fresh = rw_separates(c);
         at++;
     }
 }

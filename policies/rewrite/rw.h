@@ -202,6 +202,12 @@ void rw_mask_words(const char *bytes, uint32_t length, char *out);
 /* Offset of what bash would refuse; RW_NO_ERROR: nothing is seen. Here-documents must be masked. */
 uint32_t rw_syntax_fault(struct rw *rw, const char *bytes, uint32_t length);
 
+/* Whether a word may begin behind this byte. */
+static inline bool rw_separates(char c)
+{
+    return c == ' ' || c == '\n' || c == '\t' || c == ';' || c == '|' || c == '&' || c == '(';
+}
+
 /* Ends of quoted things, for scanners: index after the closing delimiter, or `end`. */
 uint32_t rw_skip_single(const char *bytes, uint32_t at, uint32_t end);
 uint32_t rw_skip_double(const char *bytes, uint32_t at, uint32_t end);

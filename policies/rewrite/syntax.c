@@ -118,7 +118,7 @@ static bool word(struct checker *c)
         } else if (ch == '(' && c->at > 0 && strchr("=@?*+!", c->b[c->at - 1])) {
             c->at = rw_skip_paren(c->b, c->at, c->end);
             close = ')';
-        } else if (strchr(" \t\n;|&()<>", ch)) {
+        } else if (rw_separates(ch) || ch == ')' || ch == '<' || ch == '>') {
             return true;
         } else {
             c->at++;
@@ -318,7 +318,7 @@ uint32_t rw_syntax_fault(struct rw *rw, const char *bytes, uint32_t length)
     c->fault = RW_NO_ERROR;
     while (c->at < c->end && c->fault == RW_NO_ERROR) {
         char ch = bytes[c->at];
-        bool fresh = c->at == 0 || strchr(" \t\n;|&()", bytes[c->at - 1]);
+        bool fresh = c->at == 0 || rw_separates(bytes[c->at - 1]) || bytes[c->at - 1] == ')';
         if (ch == ' ' || ch == '\t' || ch == '\r') {
             c->at++;
         } else if (ch == '\\' && c->at + 1 < c->end && bytes[c->at + 1] == '\n') {
@@ -332,7 +332,7 @@ uint32_t rw_syntax_fault(struct rw *rw, const char *bytes, uint32_t length)
                 c->at++;
         } else if (ch == '(' || ch == ')') {
             parenthesis(c);
-        } else if (strchr(";|&<>", ch)) {
+        } else if (ch == ';' || ch == '|' || ch == '&' || ch == '<' || ch == '>') {
             take_operator(c);
         } else {
             take_word(c);
