@@ -147,7 +147,7 @@ unit: $(UNIT_BIN) $(BUILD)/share/oomretry
 test: deps
 	$(MAKE) -j$$(nproc) all
 	$(MAKE) -j$$(nproc) unit
-	OOMRETRY_BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q -p no:cacheprovider tests
+	PYTHON=$(PYTHON) tests/run-all $(BUILD)
 
 demo: deps
 	$(MAKE) -j$$(nproc) all
