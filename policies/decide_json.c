@@ -5,6 +5,8 @@
 
 #include "oomretry/decide.h"
 
+#include "policies/jsontext.h"
+
 #define MAX_SKIPPED 256
 
 static const char *const mode_names[] = {
@@ -46,7 +48,7 @@ void oom_decision_free(struct oom_decision *decision)
 
 static int set_text(json_t *object, const char *key, const char *text)
 {
-    return text[0] ? json_object_set_new(object, key, json_string(text)) : 0;
+    return text[0] ? json_object_set_new(object, key, oom_json_text(text)) : 0;
 }
 
 static json_t *skipped_to_json(const struct oom_decision *decision)
@@ -54,17 +56,17 @@ static json_t *skipped_to_json(const struct oom_decision *decision)
     json_t *array = json_array();
 
     for (size_t i = 0; i < decision->skipped_count; i++)
-        json_array_append_new(array, json_pack("{s:s,s:s}", "rung", decision->skipped[i].rung,
-                                               "why", decision->skipped[i].why));
+        json_array_append_new(array, json_pack("{s:s,s:o}", "rung", decision->skipped[i].rung,
+                                               "why", oom_json_text(decision->skipped[i].why)));
     return array;
 }
 
 json_t *oom_decision_to_json(const struct oom_decision *decision)
 {
     json_t *object =
-        json_pack("{s:s,s:s,s:o,s:o}", "action", decision->retry ? "retry" : "stop", "reason",
-                  decision->reason, "edits", oom_edits_to_json(&decision->edits), "skipped",
-                  skipped_to_json(decision));
+        json_pack("{s:s,s:o,s:o,s:o}", "action", decision->retry ? "retry" : "stop", "reason",
+                  oom_json_text(decision->reason), "edits", oom_edits_to_json(&decision->edits),
+                  "skipped", skipped_to_json(decision));
     if (!object)
         return NULL;
     int rc = set_text(object, "policy", decision->policy) |

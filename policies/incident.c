@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policies/jsontext.h"
+
 static const char *const domain_names[] = {
     [OOM_DOMAIN_NONE] = "none", [OOM_DOMAIN_GPU] = "gpu",           [OOM_DOMAIN_HOST] = "host",
     [OOM_DOMAIN_SHM] = "shm",   [OOM_DOMAIN_KV_CACHE] = "kv_cache",
@@ -160,20 +162,7 @@ static int64_t *number_at(struct oom_numbers *numbers, size_t i)
 /* Logs hold any bytes; JSON holds only UTF-8. */
 static json_t *text_or_null(const char *text)
 {
-    if (!text)
-        return json_null();
-    json_t *plain = json_string(text);
-    if (plain)
-        return plain;
-    char *ascii = strdup(text);
-    if (!ascii)
-        return NULL;
-    for (char *p = ascii; *p; p++)
-        if ((unsigned char)*p >= 0x80)
-            *p = '?';
-    plain = json_string(ascii);
-    free(ascii);
-    return plain;
+    return text ? oom_json_text(text) : json_null();
 }
 
 static json_t *line_to_json(const struct oom_line *line, bool secondary)

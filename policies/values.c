@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policies/jsontext.h"
+
 static const char *const source_names[] = {
     [OOM_SOURCE_DEFAULT] = "default",     [OOM_SOURCE_SCRIPT] = "script",
     [OOM_SOURCE_CONFIG] = "config",       [OOM_SOURCE_ENV] = "env",
@@ -119,24 +121,9 @@ static int optional_string(const json_t *object, const char *name, const char **
     return *out ? 0 : -1;
 }
 
-/* A JSON string, or null when there is none. Text that is not UTF-8 (a script may hold any byte)
- * is shown with '?' in place of what JSON cannot hold. */
 static json_t *string_or_null(const char *text)
 {
-    if (!text)
-        return json_null();
-    json_t *json = json_string(text);
-    if (json)
-        return json;
-    char *copy = strdup(text);
-    if (!copy)
-        return NULL;
-    for (char *p = copy; *p; p++)
-        if ((unsigned char)*p >= 0x80)
-            *p = '?';
-    json = json_string(copy);
-    free(copy);
-    return json;
+    return text ? oom_json_text(text) : json_null();
 }
 
 json_t *oom_values_to_json(const struct oom_values *values)

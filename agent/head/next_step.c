@@ -10,8 +10,8 @@
 #include "agent/head/lineage_steps.h"
 #include "agent/head/remember.h"
 #include "agent/lib/jsonget.h"
-#include "agent/lib/jsontext.h"
 #include "db/lineages.h"
+#include "policies/jsontext.h"
 
 /* The lineage is over: one row says so, the reply says why. */
 static int stop(struct service *service, int64_t id, const char *state, const char *reason,
@@ -19,8 +19,8 @@ static int stop(struct service *service, int64_t id, const char *state, const ch
 {
     if (lineage_set_state(service->db, id, state, reason, advice, err) < 0)
         return -1;
-    *reply = json_pack("{s:s, s:o, s:o}", "action", "stop", "reason", json_text(reason), "advice",
-                       json_text(advice));
+    *reply = json_pack("{s:s, s:o, s:o}", "action", "stop", "reason", oom_json_text(reason),
+                       "advice", oom_json_text(advice));
     return 200;
 }
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "agent/head/service.h"
-#include "agent/lib/jsontext.h"
+#include "policies/jsontext.h"
 
 /* Those that Slurm gave us on this node, times the nodes. */
 static int64_t gpus(void)
@@ -42,7 +42,7 @@ static void shape_of(const struct run *run, char *out, size_t size)
 static json_t *options_of(const struct run *run)
 {
     const struct run_options *o = &run->options;
-    json_t *options = json_pack("{s:o, s:s, s:s, s:b}", "policy", json_text(o->policy), "mode",
+    json_t *options = json_pack("{s:o, s:s, s:s, s:b}", "policy", oom_json_text(o->policy), "mode",
                                 o->mode, "allow", o->allow, "dry_run", o->dry_run);
 
     if (!o->memory)
@@ -60,10 +60,10 @@ json_t *body_begin(const struct run *run, const struct attempt *attempt)
     const char *slurm_node = getenv("SLURMD_NODENAME");
     json_t *body = json_pack("{s:s, s:o, s:o, s:i, s:o, s:s, s:o, s:I, s:o}", "scheduler",
                              run->sched ? run->sched->name : "none", "cluster",
-                             json_text(run->cluster), "job", json_text(run->job), "restart",
-                             run->restart, "name", json_text(run->options.name), "token",
-                             run->token, "node", json_text(slurm_node ? slurm_node : node), "gpus",
-                             (json_int_t)gpus(), "options", options_of(run));
+                             oom_json_text(run->cluster), "job", oom_json_text(run->job), "restart",
+                             run->restart, "name", oom_json_text(run->options.name), "token",
+                             run->token, "node", oom_json_text(slurm_node ? slurm_node : node),
+                             "gpus", (json_int_t)gpus(), "options", options_of(run));
 
     char shape[48];
     shape_of(run, shape, sizeof(shape));
@@ -97,7 +97,7 @@ json_t *body_end(const struct run *run, const struct attempt *attempt,
     if (attempt->ended_by_signal && !attempt->exit.finished)
         json_object_set_new(body, "ended_by", json_string("signal"));
     if (reason)
-        json_object_set_new(body, "reason", json_text(reason));
+        json_object_set_new(body, "reason", oom_json_text(reason));
     if (values)
         json_object_set_new(body, "values", oom_values_to_json(values));
     if (refused)

@@ -8,12 +8,12 @@
 
 #include "agent/evidence/otherlogs.h"
 #include "agent/lib/jsonget.h"
-#include "agent/lib/jsontext.h"
 #include "agent/lib/policy_set.h"
 #include "agent/run/body.h"
 #include "agent/run/resume.h"
 #include "agent/run/run.h"
 #include "agent/run/seen.h"
+#include "policies/jsontext.h"
 
 enum { HEAD_DECIDES_MS = 15000, PREFETCH_MS = 1000, MAX_REFUSED = 32 };
 
@@ -241,8 +241,8 @@ static int decide(struct run *run, struct attempt *attempt, const struct oom_inc
             result = 0;
             break;
         }
-        json_array_append_new(
-            refused, json_pack("{s:s, s:o}", "rung", decision->rung, "why", json_text(err.text)));
+        json_array_append_new(refused, json_pack("{s:s, s:o}", "rung", decision->rung, "why",
+                                                 oom_json_text(err.text)));
     }
     json_decref(refused);
     return result;

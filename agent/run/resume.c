@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "agent/lib/jsonget.h"
-#include "agent/lib/jsontext.h"
+#include "policies/jsontext.h"
 
 json_t *resume_plan(const struct oom_policy *policy, const struct oom_values *values)
 {
@@ -26,8 +26,8 @@ json_t *resume_plan(const struct oom_policy *policy, const struct oom_values *va
     }
     if (load && (!loaded || strcmp(loaded, directory) != 0))
         json_array_append_new(edits, json_pack("{s:s, s:o, s:s}", "knob", load, "old",
-                                               loaded ? json_text(loaded) : json_null(), "new",
+                                               loaded ? oom_json_text(loaded) : json_null(), "new",
                                                directory));
-    return json_pack("{s:o, s:o, s:O?}", "checkpoint", json_text(directory), "edits", edits,
+    return json_pack("{s:o, s:o, s:O?}", "checkpoint", oom_json_text(directory), "edits", edits,
                      "frozen", frozen);
 }

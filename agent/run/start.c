@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "agent/lib/files.h"
-#include "agent/lib/jsontext.h"
 #include "agent/run/run.h"
 #include "oomretry/redact.h"
+#include "policies/jsontext.h"
 
 enum { LEFTOVERS_MS = 15000, MAX_KEPT_LOG_BYTES = 256 * 1024 * 1024 };
 
@@ -31,7 +31,7 @@ int next_edits(const struct oom_edits *all, bool resources, struct oom_edits *ou
 int next_note(struct run *run, int64_t lineage, int64_t number, const char *key, const char *text)
 {
     json_t *body = json_pack("{s:I, s:I, s:o}", "lineage", (json_int_t)lineage, "attempt",
-                             (json_int_t)number, key, json_text(text));
+                             (json_int_t)number, key, oom_json_text(text));
     json_t *reply = NULL;
     int status = body ? api_call(run->api, "POST", "/v1/attempts/note", body, &reply, NULL) : -1;
 

@@ -18,13 +18,13 @@
 #include "agent/lib/config.h"
 #include "agent/lib/humanize.h"
 #include "agent/lib/jsonget.h"
-#include "agent/lib/jsontext.h"
 #include "agent/lib/proctree.h"
 #include "agent/lib/textdiff.h"
 #include "agent/lib/urlquery.h"
 #include "agent/sched/slurm_dependents.h"
 #include "agent/sched/slurm_fields.h"
 #include "agent/sched/slurm_options.h"
+#include "policies/jsontext.h"
 
 static const char JOB[] = "JobId=17 JobName=a JobState=RUNNING Reason=None Requeue=1 "
                           "MinCPUsNode=1 MinMemoryNode=300M MinTmpDiskNode=0 EndTime=Unknown\n";
@@ -346,7 +346,7 @@ static void text_of_any_bytes(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        json_t *json = json_text(cases[i].bytes);
+        json_t *json = oom_json_text(cases[i].bytes);
         assert_non_null(json);
         assert_string_equal(json_string_value(json), cases[i].want);
         json_decref(json);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/lib/jsontext.h"
+#include "policies/jsontext.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static size_t character(const unsigned char *text)
     return length;
 }
 
-json_t *json_text(const char *text)
+json_t *oom_json_text(const char *text)
 {
     char *clean = strdup(text);
 
