@@ -2,124 +2,10 @@
  *
  * From the words of a command to the program that trains: through prefixes (env, time, numactl),
  * job launchers (srun, mpirun), containers, Python launchers (torchrun, accelerate) and shells. */
-#include "policies/rewrite/rw.h"
+#include "policies/rewrite/launchers.h"
 
 #include <ctype.h>
 #include <string.h>
-
-enum kind {
-    WRAP,       /* options, then a command */
-    WRAP_ONE,   /* options, one more word (a duration, an image, a host), then a command */
-    TASKSET,    /* the one word only when it is a mask */
-    ENV,        /* options and NAME=VALUE, then a command */
-    SUBCOMMAND, /* only behind one of its sub-commands; then as WRAP */
-    SUB_IMAGE,  /* a sub-command, options, an image, a command */
-    PYTHON,
-    PYLAUNCH, /* options, then a Python script, or a module behind -m */
-    ACCELERATE,
-    SHELL,
-    SSH,
-    SBATCH,
-    RAY,
-};
-
-struct launcher {
-    const char *name;
-    enum kind kind;
-    const char *sub;     /* sub-commands, blank separated */
-    const char *flags;   /* long options without a value */
-    const char *letters; /* short options without a value */
-};
-
-/* clang-format off */
-static const struct launcher launchers[] = {
-    {"exec", WRAP, "", "", "cl"},
-    {"command", WRAP, "", "", "p"},
-    {"builtin", WRAP, "", "", ""},
-    {"time", WRAP, "", "--verbose --portability --append", "vpa"},
-    {"nohup", WRAP, "", "", ""},
-    {"coproc", WRAP, "", "", ""},
-    {"setsid", WRAP, "", "--wait --fork --ctty", "wfc"},
-    {"nice", WRAP, "", "", ""},
-    {"ionice", WRAP, "", "--ignore", "t"},
-    {"stdbuf", WRAP, "", "", ""},
-    {"numactl", WRAP, "", "--localalloc --hardware --show", "lHs"},
-    {"taskset", TASKSET, "", "--cpu-list --all-tasks", "ca"},
-    {"chrt", WRAP_ONE, "", "--batch --fifo --idle --other --rr", "bfior"},
-    {"timeout", WRAP_ONE, "", "--foreground --preserve-status --verbose", "v"},
-    {"catchsegv", WRAP, "", "", ""},
-    {"unbuffer", WRAP, "", "", "p"},
-    {"strace", WRAP, "", "", "f"},
-    {"ncu", WRAP, "", "--force-overwrite", "f"},
-    {"nsys", SUBCOMMAND, "profile launch", "", ""},
-    {"py-spy", SUBCOMMAND, "record", "--native --subprocesses --nonblocking", "n"},
-    {"sudo", ENV, "", "--preserve-env --non-interactive", "EnHkS"},
-    {"env", ENV, "", "--ignore-environment", "i0"},
-    {"srun", WRAP, "", "--label --unbuffered --quiet --verbose --overcommit --oversubscribe --pty "
-        "--overlap --exclusive --kill-on-bad-exit --no-kill --whole --exact --preserve-env "
-        "--disable-status --container-remap-root --no-container-remap-root --container-mount-home "
-        "--no-container-mount-home --container-writable --container-readonly "
-        "--no-container-entrypoint --contiguous --spread-job --immediate --use-min-nodes "
-        "--interactive --mpi-combine --slurmd-debug", "lQvuOsKXZHkE"},
-    {"salloc", WRAP, "", "--exclusive --overcommit --oversubscribe --quiet --verbose", "QvOs"},
-    {"mpirun", WRAP, "", "--allow-run-as-root --oversubscribe --tag-output --report-bindings "
-        "-nolocal", "vlq"},
-    {"mpiexec", WRAP, "", "--allow-run-as-root --oversubscribe --tag-output --report-bindings "
-        "-nolocal", "vlq"},
-    {"apptainer", SUB_IMAGE, "exec run", "--nv --rocm --nvccli --containall --contain --cleanenv "
-        "--writable-tmpfs --writable --no-home --fakeroot --unsquash --userns --pid --ipc --net "
-        "--no-init --no-eval --compat --no-privs --disable-cache --no-umask --uts", "Ccewfupin"},
-    {"singularity", SUB_IMAGE, "exec run", "--nv --rocm --nvccli --containall --contain --cleanenv "
-        "--writable-tmpfs --writable --no-home --fakeroot --unsquash --userns --pid --ipc --net "
-        "--no-init --no-eval --compat --no-privs --disable-cache --no-umask --uts", "Ccewfupin"},
-    {"docker", SUB_IMAGE, "run exec", "--rm --privileged --init --detach --tty --interactive "
-        "--read-only", "dit"},
-    {"podman", SUB_IMAGE, "run exec", "--rm --privileged --init --detach --tty --interactive "
-        "--read-only", "dit"},
-    {"shifter", WRAP, "", "", ""},
-    {"enroot", SUB_IMAGE, "start exec", "--rw --root", "rw"},
-    {"uv", SUBCOMMAND, "run", "--no-sync --frozen --locked --active --isolated --no-project "
-        "--all-extras --quiet --verbose --offline --no-dev --dev --exact --no-editable "
-        "--all-packages --no-cache --all-groups --no-default-groups --script "
-        "--no-env-file --no-config", "qvns"},
-    {"uvx", WRAP, "", "", ""},
-    {"conda", SUBCOMMAND, "run", "--no-capture-output --live-stream --debug-wrapper-scripts", "v"},
-    {"mamba", SUBCOMMAND, "run", "--no-capture-output --live-stream --debug-wrapper-scripts", "v"},
-    {"micromamba", SUBCOMMAND, "run", "--no-capture-output --live-stream", "v"},
-    {"poetry", SUBCOMMAND, "run", "", "q"},
-    {"pixi", SUBCOMMAND, "run", "--frozen --locked", "q"},
-    {"pipenv", SUBCOMMAND, "run", "", "q"},
-    {"torchrun", PYLAUNCH, "", "--standalone --no-python --run-path --use-env "
-        "--duplicate-stdout-filters --module", "m"},
-    {"deepspeed", PYLAUNCH, "", "--module --no-python --no-local-rank --force-multi --no-ssh "
-        "--no-ssh-check --enable-each-rank-log --bind-cores-to-rank", "m"},
-    {"accelerate", ACCELERATE, "launch", "--multi-gpu --use-deepspeed --use-fsdp --use-megatron-lm "
-        "--use-xpu --module --no-python --quiet --debug --cpu --tpu --dynamo-use-fullgraph "
-        "--dynamo-use-dynamic --enable-cpu-affinity --use-parallelism-config --tpu-use-cluster "
-        "--downcast-bf16", "mq"},
-    {"bash", SHELL, "", "", ""},
-    {"sh", SHELL, "", "", ""},
-    {"dash", SHELL, "", "", ""},
-    {"zsh", SHELL, "", "", ""},
-    {"ssh", SSH, "", "", "AaCfGgKkMNnqsTtVvXxYy46"},
-    {"sbatch", SBATCH, "", "--parsable --hold --requeue --no-requeue --wait --exclusive "
-        "--overcommit --quiet --oversubscribe --contiguous --verbose --test-only --spread-job "
-        "--use-min-nodes", "HWQsOvk"},
-    {"ray", RAY, "", "--no-wait --verbose --no-verify", ""},
-};
-/* clang-format on */
-
-/* Python modules that are launchers. */
-static const struct {
-    const char *module, *launcher;
-} modules[] = {
-    {"torch.distributed.run", "torchrun"},
-    {"torch.distributed.launch", "torchrun"},
-    {"accelerate.commands.launch", "accelerate"},
-    {"accelerate.commands.accelerate_cli", "accelerate"},
-    {"deepspeed.launcher.runner", "deepspeed"},
-    {"deepspeed", "deepspeed"},
-};
 
 static const char *base_name(const char *path)
 {
@@ -131,14 +17,6 @@ static const char *base_name(const char *path)
 static bool is_python(const char *name)
 {
     return strncmp(name, "python", 6) == 0 && strspn(name + 6, "0123456789.") == strlen(name + 6);
-}
-
-static const struct launcher *launcher_named(const char *name)
-{
-    for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++)
-        if (launchers[i].name[0] == name[0] && strcmp(launchers[i].name, name) == 0)
-            return &launchers[i];
-    return NULL;
 }
 
 static bool in_words(const char *words, const char *word)
@@ -214,7 +92,7 @@ static void keep_option_env(struct walk *w, const char *option, size_t index, ui
 }
 
 /* Steps over a launcher's options. Unknown fields count as options. */
-static void skip_options(struct walk *w, const struct launcher *l, bool *module, bool *no_python)
+static void skip_options(struct walk *w, const struct rw_launcher *l, bool *module, bool *no_python)
 {
     while (w->at < w->cmd->fields.count) {
         const char *option = word(w, w->at);
@@ -224,7 +102,7 @@ static void skip_options(struct walk *w, const struct launcher *l, bool *module,
             for (size_t i = w->at + 1; i < w->cmd->fields.count && !later; i++) {
                 const char *next = word(w, i);
                 later = ends_with(next, ".py") || strcmp(next, "-m") == 0 ||
-                        is_python(base_name(next)) || launcher_named(base_name(next));
+                        is_python(base_name(next)) || rw_launcher_named(base_name(next));
             }
             if (!later)
                 return;
@@ -391,10 +269,8 @@ static void python_module(struct walk *w, bool *again)
 {
     const char *module = word(w, w->at);
 
-    for (size_t i = 0; i < sizeof(modules) / sizeof(modules[0]); i++) {
-        if (strcmp(modules[i].module, module) != 0)
-            continue;
-        const struct launcher *l = launcher_named(modules[i].launcher);
+    const struct rw_launcher *l = rw_launcher_module(module);
+    if (l) {
         bool is_module = false, no_python = false;
         w->at++;
         skip_options(w, l, &is_module, &no_python);
@@ -402,7 +278,6 @@ static void python_module(struct walk *w, bool *again)
             *again = true;
             return;
         }
-        break;
     }
     w->cmd->program = word(w, w->at);
     w->cmd->python = true;
@@ -443,7 +318,7 @@ static void python(struct walk *w, bool *again)
     rw_record(w->rw, w->cmd);
 }
 
-static void python_launcher(struct walk *w, const struct launcher *l, bool *again)
+static void python_launcher(struct walk *w, const struct rw_launcher *l, bool *again)
 {
     bool module = false, no_python = false;
 
@@ -461,7 +336,7 @@ static void python_launcher(struct walk *w, const struct launcher *l, bool *agai
     rw_record(w->rw, w->cmd);
 }
 
-static void sbatch(struct walk *w, const struct launcher *l)
+static void sbatch(struct walk *w, const struct rw_launcher *l)
 {
     for (size_t i = w->at + 1; i < w->cmd->fields.count; i++) {
         const char *option = word(w, i);
@@ -546,7 +421,7 @@ static bool step(struct walk *w)
         w->at++;
         return true;
     }
-    const struct launcher *l = launcher_named(name);
+    const struct rw_launcher *l = rw_launcher_named(name);
     if (!l) {
         w->cmd->launch = w->at;
         if (unknown(w, w->at))
@@ -556,22 +431,22 @@ static bool step(struct walk *w)
         return false;
     }
     switch (l->kind) {
-    case WRAP:
+    case LAUNCH_WRAP:
         w->at++;
         skip_options(w, l, NULL, NULL);
         break;
-    case WRAP_ONE:
+    case LAUNCH_WRAP_ONE:
         w->at++;
         skip_options(w, l, NULL, NULL);
         w->at++;
         break;
-    case TASKSET:
+    case LAUNCH_TASKSET:
         w->at++;
         skip_options(w, l, NULL, NULL);
         if (strspn(word(w, w->at), "0123456789abcdefx,-:") == strlen(word(w, w->at)))
             w->at++;
         break;
-    case ENV:
+    case LAUNCH_ENV:
         w->at++;
         for (;;) {
             size_t before = w->at;
@@ -584,7 +459,7 @@ static bool step(struct walk *w)
                 break;
         }
         break;
-    case SUBCOMMAND: {
+    case LAUNCH_SUBCOMMAND: {
         bool module = false;
         size_t start = w->at++;
         skip_options(w, l, NULL, NULL);
@@ -603,7 +478,7 @@ static bool step(struct walk *w)
         }
         break;
     }
-    case SUB_IMAGE:
+    case LAUNCH_SUB_IMAGE:
         w->at++;
         skip_options(w, l, NULL, NULL);
         if (!in_words(l->sub, word(w, w->at))) {
@@ -616,11 +491,11 @@ static bool step(struct walk *w)
         if (strcmp(word(w, w->at), "--") == 0)
             w->at++;
         break;
-    case PYLAUNCH:
+    case LAUNCH_PYLAUNCH:
         w->cmd->launch = w->at;
         python_launcher(w, l, &again);
         return again;
-    case ACCELERATE:
+    case LAUNCH_ACCELERATE:
         w->cmd->launch = w->at;
         if (strcmp(word(w, w->at + 1), "launch") != 0) {
             rw_record(w->rw, w->cmd);
@@ -629,11 +504,11 @@ static bool step(struct walk *w)
         w->at++;
         python_launcher(w, l, &again);
         return again;
-    case SHELL:
+    case LAUNCH_SHELL:
         w->cmd->launch = w->at;
         shell(w);
         return false;
-    case SSH: {
+    case LAUNCH_SSH: {
         struct rw_text text;
         w->at++;
         skip_options(w, l, NULL, NULL);
@@ -645,10 +520,10 @@ static bool step(struct walk *w)
         nested_text(w, &text, w->cmd->fields.count);
         return false;
     }
-    case SBATCH:
+    case LAUNCH_SBATCH:
         sbatch(w, l);
         return false;
-    case RAY:
+    case LAUNCH_RAY:
         if (strcmp(word(w, w->at + 1), "job") != 0 || strcmp(word(w, w->at + 2), "submit") != 0) {
             rw_record(w->rw, w->cmd);
             return false;
@@ -657,7 +532,7 @@ static bool step(struct walk *w)
         skip_options(w, l, NULL, NULL);
         w->cmd->ray = true;
         break;
-    case PYTHON:
+    case LAUNCH_PYTHON:
         break;
     }
     if (w->at >= w->cmd->fields.count) {

@@ -170,7 +170,7 @@ class Generator:
         return '#!/bin/bash\n#SBATCH --nodes=1\n%s\n%s%s' % (prelude, command, tail)
 
 
-SEEDS = range(150)
+SEEDS = range(60)
 
 
 @pytest.fixture(params=SEEDS)
