@@ -176,7 +176,7 @@ def test_the_dashboard_is_away(ray, service, work):
                env_vars=ray_jobs.environment())
     service.wait("away", "running")
     known = len(service.log())
-    stop_and_go(ray, 25)
+    stop_and_go(ray, 61)
     story = service.wait("away", "stopped", "completed")
     assert "answers again" in service.log()[known:]
     assert [attempt["job"] for attempt in story["attempts"]] == ["away", "away-oom2"]
