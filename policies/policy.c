@@ -21,11 +21,6 @@ static const char *const family_names[] = {
 };
 #define FAMILY_COUNT (sizeof(family_names) / sizeof(family_names[0]))
 
-const char *oom_family_name(enum oom_family family)
-{
-    return (size_t)family < FAMILY_COUNT ? family_names[family] : "argparse";
-}
-
 int oom_family_parse(const char *name, enum oom_family *out)
 {
     for (size_t i = 0; i < FAMILY_COUNT; i++) {

@@ -54,14 +54,6 @@ static void forget(struct ray_cluster *cluster)
     cluster->open = NULL;
 }
 
-void ray_cluster_close(struct ray_cluster *cluster)
-{
-    forget(cluster);
-    json_decref(cluster->seen);
-    json_decref(cluster->touched);
-    ray_close(cluster->client);
-}
-
 /* --- which cluster is it ------------------------------------------------------------------------
  */
 

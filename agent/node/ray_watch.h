@@ -149,7 +149,6 @@ struct ray_cluster {
 
 int ray_cluster_open(struct ray_cluster *cluster, const char *line, struct api *head,
                      const struct oom_signatures *signatures, struct oom_error *err);
-void ray_cluster_close(struct ray_cluster *cluster);
 
 /* Looks once. Returns how soon to look again when that costs nothing, in ms; *quiet: there was
  * nothing to do, so that this look cost what the next ones will. */

@@ -21,7 +21,6 @@ enum oom_family {
     OOM_FAMILY_ENV,       /* only environment variables */
 };
 
-const char *oom_family_name(enum oom_family family);
 int oom_family_parse(const char *name, enum oom_family *out);
 
 /* Parses and validates. `name` is what errors call the document. NULL and err on failure; the
