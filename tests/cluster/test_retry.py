@@ -278,5 +278,7 @@ def test_agent_that_does_not_answer(cluster, work, script, paused, how):
 def test_time_limit_is_not_retried(timed_out):
     plain, opted = (job.wait(seconds=150) for job in timed_out)
     assert plain["JobState"] == opted["JobState"] == "TIMEOUT"
-    assert plain["ExitCode"] == opted["ExitCode"]
+    # Slurm signals the processes one by one: whether bash dies of its own TERM or ends because its
+    # child died first is open, with and without the plugin.
+    assert {plain["ExitCode"], opted["ExitCode"]} <= {"0:15", "143:0"}
     assert opted["Restarts"] == "0"
