@@ -3,7 +3,9 @@
 import contextlib
 import os
 import signal
+import shutil
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -187,13 +189,12 @@ def test_a_new_cluster_at_the_same_address(ray_programs, tmp_path):
     """The former one ends with a running job; the new one gets a job of the same name, and wants a
     token."""
     env = ray_jobs.environment()
-    token = tmp_path / "token"
+    # Not below pytest's own directories: those are closed to the agent's user.
+    place = Path(tempfile.mkdtemp(prefix="ot-"))
+    place.chmod(0o755)
+    token = place / "token"
     token.write_text("a-token-that-is-long-enough-for-ray-0123456789\n")
     token.chmod(0o644)
-    tmp_path.chmod(0o755)
-    for parent in tmp_path.parents:
-        if parent.owner() == tmp_path.owner() and parent != Path("/") and "pytest" in str(parent):
-            parent.chmod(0o755)
     slow, fast = ray_jobs.stage(tmp_path / "slow", seconds=300), ray_jobs.stage(tmp_path / "fast")
     one = Ray(ray_programs)
     service = Service(one, f"token={token}")
@@ -221,5 +222,6 @@ def test_a_new_cluster_at_the_same_address(ray_programs, tmp_path):
         assert set(one.jobs()) == {"train", "train-oom2"}
         assert lineages[former]["cluster"] != lineages[new]["cluster"]
     finally:
+        shutil.rmtree(place, ignore_errors=True)
         service.stop()
         one.remove()
