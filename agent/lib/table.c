@@ -69,7 +69,7 @@ void table_row(struct table *table, ...)
 /* Columns that the text takes on the terminal. */
 static int width(const char *text)
 {
-    wchar_t wide[512];
+    wchar_t wide[512] = {0};
     size_t n = text ? mbstowcs(wide, text, 512) : 0;
 
     if (n == (size_t)-1 || n == 512)
