@@ -19,7 +19,7 @@ enum { MAX_OUTPUT_BYTES = 16 * 1024 * 1024 };
 struct sink {
     int fd;
     char *bytes;
-    size_t length;
+    size_t length, size;
     bool cut;
 };
 
@@ -45,6 +45,23 @@ static void exec_child(const char *const *argv, int out, int errors)
     _exit(127);
 }
 
+/* Room for `more` bytes and a NUL, doubling. */
+static bool grow(struct sink *sink, size_t more)
+{
+    size_t wanted = sink->length + more + 1, size = sink->size ? sink->size : 16384;
+
+    while (size < wanted)
+        size *= 2;
+    if (size == sink->size)
+        return true;
+    char *grown = realloc(sink->bytes, size);
+    if (!grown)
+        return false;
+    sink->bytes = grown;
+    sink->size = size;
+    return true;
+}
+
 /* Reads what is there; what is over the bound is read and dropped. False at the end. */
 static bool drain(struct sink *sink)
 {
@@ -58,13 +75,11 @@ static bool drain(struct sink *sink)
     size_t room = MAX_OUTPUT_BYTES - sink->length;
     size_t take = (size_t)n < room ? (size_t)n : room;
     sink->cut = sink->cut || take < (size_t)n;
-    char *grown = realloc(sink->bytes, sink->length + take + 1);
-    if (!grown)
+    if (!grow(sink, take))
         return false;
-    memcpy(grown + sink->length, buffer, take);
-    sink->bytes = grown;
+    memcpy(sink->bytes + sink->length, buffer, take);
     sink->length += take;
-    grown[sink->length] = '\0';
+    sink->bytes[sink->length] = '\0';
     return true;
 }
 
