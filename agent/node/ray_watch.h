@@ -26,7 +26,7 @@
 enum { RAY_MAX_SESSION_DIRS = 4 };
 
 struct ray_place {
-    char session_dirs[RAY_MAX_SESSION_DIRS][1024]; /* of the session on this machine */
+    char session_dirs[RAY_MAX_SESSION_DIRS][1024]; /* where Ray keeps its files, here */
     int session_dir_count; /* several when nodes share the machine, with directories of their own */
     /* What the cluster lives inside of: "the Slurm job 7", "oomrun"; "" nothing of that kind. */
     char supervisor[48];
