@@ -56,6 +56,24 @@ json_t *policies_load(struct db *db, const char *name, int64_t version, int64_t 
     return body;
 }
 
+json_t *policies_documents(struct db *db, const json_t *versions, struct oom_error *err)
+{
+    json_t *list = json_array(), *version;
+    const char *name;
+
+    json_object_foreach((json_t *)versions, name, version)
+    {
+        json_t *document = policies_load(db, name, json_integer_value(version), NULL, err);
+        if (!document) {
+            json_decref(list);
+            return NULL;
+        }
+        json_array_append_new(list, json_pack("{s:s, s:O, s:o}", "name", name, "version", version,
+                                              "document", document));
+    }
+    return list;
+}
+
 static int refuse_stale(struct db *db, const char *name, int64_t base, int64_t active,
                         struct oom_error *err)
 {

@@ -22,6 +22,10 @@ json_t *policies_active(struct db *db, struct oom_error *err);
 json_t *policies_load(struct db *db, const char *name, int64_t version, int64_t *found_version,
                       struct oom_error *err);
 
+/* The bodies of these versions ({"relax":3,…}): [{"name","version","document"}]. New reference;
+ * NULL and err when one cannot be loaded. */
+json_t *policies_documents(struct db *db, const json_t *versions, struct oom_error *err);
+
 /* Adds a version and makes it active, unless the active version is no longer `base` (somebody else
  * was quicker): then -1 and err says whose version is active now. base 0: the name is new.
  * The body must have been validated. Returns the new version's number. */

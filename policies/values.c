@@ -231,6 +231,15 @@ int oom_edits_add(struct oom_edits *edits, const char *knob, const char *old_val
     return 0;
 }
 
+int oom_edits_append(struct oom_edits *edits, const struct oom_edits *from)
+{
+    for (size_t i = 0; i < from->count; i++)
+        if (oom_edits_add(edits, from->items[i].knob, from->items[i].old_value,
+                          from->items[i].new_value, from->items[i].where) < 0)
+            return -1;
+    return 0;
+}
+
 json_t *oom_edits_to_json(const struct oom_edits *edits)
 {
     json_t *all = json_array();

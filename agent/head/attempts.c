@@ -277,26 +277,15 @@ int attempts_begin(struct service *service, const struct service_request *reques
 int attempts_policies(struct service *service, const struct service_request *request,
                       const char *const *args, json_t **reply, struct oom_error *err)
 {
-    json_t *lineage = NULL, *list = json_array();
-    const char *name;
-    json_t *version;
+    json_t *lineage = NULL;
     int status = own_lineage(service, request, atoll(args[0]), &lineage, err);
 
-    json_object_foreach(json_object_get(lineage, "policies"), name, version)
-    {
-        json_t *document = policies_load(service->db, name, json_integer_value(version), NULL, err);
-        if (!document) {
-            status = -1;
-            break;
-        }
-        json_array_append_new(list, json_pack("{s:s, s:O, s:o}", "name", name, "version", version,
-                                              "document", document));
-    }
-    json_decref(lineage);
-    if (status) {
-        json_decref(list);
+    if (status)
         return status;
-    }
+    json_t *list = policies_documents(service->db, json_object_get(lineage, "policies"), err);
+    json_decref(lineage);
+    if (!list)
+        return -1;
     *reply = json_pack("{s:o}", "policies", list);
     return 200;
 }

@@ -87,15 +87,9 @@ static json_t *fold_edits(const json_t *attempt, const struct oom_edits *edits)
     struct oom_edits total = {NULL, 0};
     json_t *json = NULL;
 
-    if (oom_edits_from_json(json_object_get(attempt, "total_edits"), &total) == 0) {
-        size_t i;
-        for (i = 0; i < edits->count; i++)
-            if (oom_edits_add(&total, edits->items[i].knob, edits->items[i].old_value,
-                              edits->items[i].new_value, edits->items[i].where) < 0)
-                break;
-        if (i == edits->count)
-            json = oom_edits_to_json(&total);
-    }
+    if (oom_edits_from_json(json_object_get(attempt, "total_edits"), &total) == 0 &&
+        oom_edits_append(&total, edits) == 0)
+        json = oom_edits_to_json(&total);
     oom_edits_free(&total);
     return json;
 }

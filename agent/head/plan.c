@@ -13,28 +13,16 @@ enum { MAX_APPLIED = 32, MAX_REFUSALS = 64 };
 int plan_policies(struct service *service, const struct service_request *request,
                   const char *const *args, json_t **reply, struct oom_error *err)
 {
-    json_t *active = policies_active(service->db, err), *list = json_array(), *version;
-    const char *name;
-    int status = active ? 200 : -1;
+    json_t *active = policies_active(service->db, err);
+    json_t *list = active ? policies_documents(service->db, active, err) : NULL;
 
     (void)request;
     (void)args;
-    json_object_foreach(active, name, version)
-    {
-        json_t *document = policies_load(service->db, name, json_integer_value(version), NULL, err);
-        if (!document) {
-            status = -1;
-            break;
-        }
-        json_array_append_new(list, json_pack("{s:s, s:O, s:o}", "name", name, "version", version,
-                                              "document", document));
-    }
     json_decref(active);
-    if (status == 200)
-        *reply = json_pack("{s:o}", "policies", list);
-    else
-        json_decref(list);
-    return status;
+    if (!list)
+        return -1;
+    *reply = json_pack("{s:o}", "policies", list);
+    return 200;
 }
 
 static void overlay(json_t *values, const struct oom_edits *edits)
@@ -92,12 +80,8 @@ static json_t *plan_reply(const struct oom_decision *decision, const struct oom_
     struct oom_edits total = {NULL, 0};
     json_t *reply = oom_decision_to_json(decision);
 
-    for (size_t s = 0; s <= count; s++) {
-        const struct oom_edits *edits = s < count ? &steps[s].edits : &decision->edits;
-        for (size_t i = 0; i < edits->count; i++)
-            oom_edits_add(&total, edits->items[i].knob, edits->items[i].old_value,
-                          edits->items[i].new_value, edits->items[i].where);
-    }
+    for (size_t s = 0; s <= count; s++)
+        oom_edits_append(&total, s < count ? &steps[s].edits : &decision->edits);
     json_object_set_new(reply, "total_edits", oom_edits_to_json(&total));
     oom_edits_free(&total);
     return reply;

@@ -64,6 +64,9 @@ void oom_edits_free(struct oom_edits *edits); /* contents only */
  * so that a lineage's edits can be folded into what the next attempt needs. */
 int oom_edits_add(struct oom_edits *edits, const char *knob, const char *old_value,
                   const char *new_value, const char *where);
+
+/* Adds every edit of `from` like that. -1 when out of memory. */
+int oom_edits_append(struct oom_edits *edits, const struct oom_edits *from);
 json_t *oom_edits_to_json(const struct oom_edits *edits); /* [{"knob","old","new","where"}] */
 int oom_edits_from_json(const json_t *json, struct oom_edits *out);
 
