@@ -203,13 +203,14 @@ install: all
 	install -d $(DEST)/bin $(DEST)/sbin $(DEST)/libexec/oomretry $(DEST)/lib/slurm \
 		$(DEST)/share/oomretry/signatures $(DEST)/share/oomretry/frameworks \
 		$(DEST)/share/oomretry/examples $(DEST)/share/man/man1 $(DEST)/share/man/man8 \
-		$(DEST)/share/doc/oomretry
+		$(DEST)/share/doc/oomretry $(DEST)/share/bash-completion/completions
 	install -m 755 $(BUILD)/bin/oomctl $(BUILD)/bin/oomrun $(DEST)/bin/
 	install -m 755 $(BUILD)/sbin/oomagent $(DEST)/sbin/
 	install -m 755 $(BUILD)/libexec/oomretry/* $(DEST)/libexec/oomretry/
 	install -m 755 $(BUILD)/lib/slurm/spank_oomretry.so $(DEST)/lib/slurm/
 	install -m 644 policies/signatures/*.json $(DEST)/share/oomretry/signatures/
 	install -m 644 policies/frameworks/*.json $(DEST)/share/oomretry/frameworks/
+	install -m 644 contrib/completions/oomctl $(DEST)/share/bash-completion/completions/
 	@for f in contrib/examples/*; do [ ! -f "$$f" ] || install -m 644 "$$f" $(DEST)/share/oomretry/examples/; done
 	@for f in contrib/man/*.[18]; do [ ! -f "$$f" ] || install -m 644 "$$f" $(DEST)/share/man/man$${f##*.}/; done
 	@for f in README.md LICENSE docs/*.md; do [ ! -f "$$f" ] || install -m 644 "$$f" $(DEST)/share/doc/oomretry/; done
@@ -217,7 +218,7 @@ install: all
 uninstall:
 	rm -f $(DEST)/bin/oomctl $(DEST)/bin/oomrun $(DEST)/sbin/oomagent $(DEST)/lib/slurm/spank_oomretry.so
 	rm -f $(DEST)/share/man/man1/oomctl.1 $(DEST)/share/man/man1/oomrun.1 $(DEST)/share/man/man8/oomagent.8 \
-		$(DEST)/share/man/man8/spank_oomretry.8
+		$(DEST)/share/man/man8/spank_oomretry.8 $(DEST)/share/bash-completion/completions/oomctl
 	rm -rf $(DEST)/libexec/oomretry $(DEST)/share/oomretry $(DEST)/share/doc/oomretry
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
