@@ -258,8 +258,7 @@ void oom_events_add_failure(struct oom_classifier *classifier, struct event *eve
     classifier->failures[classifier->failure_count++] = event;
 }
 
-/* --- what later lines prove --------------------------------------------------------------------
- */
+/* --- what later lines prove ------------------------------------------------------------------ */
 
 void oom_events_progress(struct oom_classifier *classifier, struct stream *stream, bool weak,
                          int64_t line)

@@ -174,11 +174,15 @@ struct line_view {
 void oom_line_clean(const char *raw, size_t length, char *scratch, struct line_view *view);
 /* Takes terminal control out of a text in place. */
 void oom_line_strip(char *text);
-/* Reads the prefixes of a cleaned line. */
+/* classify_prefix.c: reads the prefixes of a cleaned line. */
 void oom_line_speaker(struct line_view *view);
 
 /* classify_data.c: does the line hold a record of data ({"prompt": ...})? */
 bool oom_line_is_data(const struct line_view *view);
+
+/* The number of at most seven digits at the start of [at, end), or -1; `after`: where it ends. */
+int oom_digits_read(const char *at, const char *end, const char **after);
+bool oom_digits_only(const char *at, size_t n);
 
 /* The rank that a file name states ("rank_3.log", ".../attempt_0/3/stderr.log"), or -1. */
 int oom_line_file_rank(const char *file);

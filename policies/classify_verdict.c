@@ -11,8 +11,7 @@
 
 #define SECONDARY_MAX 24
 
-/* --- how it ended ------------------------------------------------------------------------------
- */
+/* --- how it ended ---------------------------------------------------------------------------- */
 
 struct ending {
     bool known;   /* something is known at all */
@@ -46,8 +45,7 @@ static struct ending read_ending(const struct oom_exit *x)
     return e;
 }
 
-/* --- choosing ----------------------------------------------------------------------------------
- */
+/* --- choosing -------------------------------------------------------------------------------- */
 
 static int richness(const struct event *e)
 {
@@ -135,8 +133,7 @@ static const struct event *choose_failure(const struct oom_classifier *c)
     return best;
 }
 
-/* --- filling the incident ------------------------------------------------------------------------
- */
+/* --- filling the incident -------------------------------------------------------------------- */
 
 static char *redacted(const char *text)
 {

@@ -118,8 +118,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-/* --- a Slurm job's own files ---------------------------------------------------------------------
- */
+/* --- a Slurm job's own files ----------------------------------------------------------------- */
 
 /* "   StdOut=/home/a/slurm-12.out": the value of a field of `scontrol show job`, or NULL. */
 static char *field(const char *text, const char *name)
@@ -174,8 +173,7 @@ static int take_job(struct arguments *a, char *files[2], struct oom_error *err)
     return 0;
 }
 
-/* --- the verb
- * -------------------------------------------------------------------------------------- */
+/* --- the verb --------------------------------------------------------------------------------- */
 
 static int print_json(const struct arguments *a, struct oom_classifier *classifier,
                       const struct oom_incident *incident, struct oom_error *err)

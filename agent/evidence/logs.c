@@ -38,8 +38,7 @@ static int feed_plain(struct oom_classifier *classifier, int stream, int fd, cha
     return 0;
 }
 
-/* --- compressed --------------------------------------------------------------------------------
- */
+/* --- compressed ------------------------------------------------------------------------------ */
 
 struct source {
     int fd;
@@ -146,8 +145,7 @@ static int is_compressed(const char *bytes, size_t length)
     return 0;
 }
 
-/* --- opening ------------------------------------------------------------------------------------
- */
+/* --- opening --------------------------------------------------------------------------------- */
 
 static int open_log(const char *path, int flags, struct oom_error *err)
 {
