@@ -278,7 +278,7 @@ void rw_expand_text(struct rw *rw, const struct rw_buf *buf, uint32_t start, uin
 void rw_expand_heredoc(struct rw *rw, const struct rw_buf *buf, const struct rw_heredoc *doc,
                        struct rw_text *out);
 
-/* ---- param.c */
+/* ---- param.c, param_value.c */
 /* The expansion at `at` ("$…"); returns the index behind it. */
 struct rw_site {
     const struct rw_buf *buf;

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Commands that run shell text or a script file: bash, ssh, sbatch, "./run.sh". What they run is
+ * walked with their arguments and variables. */
+#include "policies/rewrite/launch.h"
+
+#include <string.h>
+
+/* Variables that stand in front of a command are set in what it runs. */
+static void enter_env(struct rw *rw, const struct rw_cmd *cmd)
+{
+    for (const struct rw_env *env = cmd->env; env; env = env->next) {
+        rw_var_set_text(rw, env->name, &env->value);
+        rw_var_at(rw, env->name, strlen(env->name))->exported = true;
+    }
+}
+
+void rw_nested_text(struct rw_cursor *w, const struct rw_text *text, size_t first_arg)
+{
+    struct rw *rw = w->rw;
+    struct rw_fields saved = rw->positional;
+    bool known = rw->positional_known;
+    size_t before = rw->cmd_count;
+    size_t mark = rw_trail_mark(rw);
+
+    memset(&rw->positional, 0, sizeof(rw->positional));
+    /* `bash -c text name args`: the word behind the text is $0. */
+    if (first_arg < w->cmd->fields.count) {
+        rw->positional.items = w->cmd->fields.items + first_arg;
+        rw->positional.count = w->cmd->fields.count - first_arg;
+    }
+    rw->positional_known = true;
+    bool pipefail = rw->pipefail, errexit = rw->errexit;
+    rw->pipefail = rw->errexit = false;
+    enter_env(rw, w->cmd);
+    rw_walk_buf(rw, rw_text_buf(rw, text, w->cmd->key));
+    rw->leaving = RW_GOES_ON;
+    rw->pipefail = pipefail;
+    rw->errexit = errexit;
+    rw->positional = saved;
+    rw->positional_known = known;
+    rw_trail_undo(rw, mark);
+    for (size_t i = before; i < rw->cmd_count; i++)
+        if (!rw->cmds[i].outer_env)
+            rw->cmds[i].outer_env = w->cmd->env;
+}
+
+/* A script file: one that the script wrote, a side file, or one out of sight. */
+void rw_script_file(struct rw_cursor *w)
+{
+    struct rw *rw = w->rw;
+    const char *path = rw_word(w, w->at);
+
+    struct rw_buf *buf = rw_word_unknown(w, w->at) ? NULL : rw_file_buf(rw, path, w->cmd->key);
+    if (!buf || buf->walking) {
+        w->cmd->file = path;
+        w->cmd->arg0 = w->at + 1;
+        rw_record(rw, w->cmd);
+        return;
+    }
+    struct rw_fields saved = rw->positional;
+    bool known = rw->positional_known;
+    size_t mark = rw_trail_mark(rw), before = rw->cmd_count;
+    bool wild = false;
+    for (size_t i = w->at + 1; i < w->cmd->fields.count; i++)
+        wild |= w->cmd->fields.items[i].text.wild;
+    rw->positional.items = w->cmd->fields.items + w->at + 1;
+    rw->positional.count = w->cmd->fields.count - w->at - 1;
+    rw->positional.capacity = 0;
+    rw->positional_known = !wild;
+    enter_env(rw, w->cmd);
+    buf->walking = true;
+    rw_walk_buf(rw, buf);
+    buf->walking = false;
+    rw->leaving = RW_GOES_ON;
+    rw->positional = saved;
+    rw->positional_known = known;
+    rw_trail_undo(rw, mark);
+    /* The call itself is kept too: it is where arguments and variables can be handed in. */
+    w->cmd->file = path;
+    w->cmd->arg0 = w->at + 1;
+    w->cmd->calls = rw->cmd_count > before;
+    rw_record(rw, w->cmd);
+}
+
+void rw_launch_shell(struct rw_cursor *w)
+{
+    size_t i = w->at + 1;
+
+    for (; i < w->cmd->fields.count; i++) {
+        const char *option = rw_word(w, i);
+        if (option[0] != '-' && option[0] != '+')
+            break;
+        if (strcmp(option, "-o") == 0 || strcmp(option, "+o") == 0 || strcmp(option, "-O") == 0 ||
+            strcmp(option, "--rcfile") == 0) {
+            i++;
+            continue;
+        }
+        if (option[0] == '-' && option[1] != '-' && strchr(option, 'c')) {
+            while (i + 1 < w->cmd->fields.count && rw_word(w, i + 1)[0] == '-')
+                i++;
+            if (i + 1 < w->cmd->fields.count) {
+                rw_nested_text(w, &w->cmd->fields.items[i + 1].text, i + 3);
+                return;
+            }
+        }
+        if (option[0] == '-' && option[1] != '-' && strchr(option, 's')) {
+            i = w->cmd->fields.count;
+            break;
+        }
+    }
+    if (i < w->cmd->fields.count) {
+        w->at = i;
+        rw_script_file(w);
+    } else if (w->input) {
+        rw_nested_text(w, w->input, w->cmd->fields.count);
+    } else {
+        rw_record(w->rw, w->cmd);
+    }
+}
+
+void rw_launch_sbatch(struct rw_cursor *w, const struct rw_launcher *l)
+{
+    for (size_t i = w->at + 1; i < w->cmd->fields.count; i++) {
+        const char *option = rw_word(w, i);
+        const struct rw_text *text = &w->cmd->fields.items[i].text;
+        if (strncmp(option, "--wrap=", 7) == 0) {
+            struct rw_text inner;
+            rw_text_slice(w->rw, text, 7, text->length, &inner);
+            rw_nested_text(w, &inner, w->cmd->fields.count);
+            return;
+        }
+        if (strcmp(option, "--wrap") == 0 && i + 1 < w->cmd->fields.count) {
+            rw_nested_text(w, &w->cmd->fields.items[i + 1].text, w->cmd->fields.count);
+            return;
+        }
+    }
+    w->at++;
+    rw_skip_options(w, l, NULL, NULL);
+    if (w->at < w->cmd->fields.count)
+        rw_script_file(w);
+    else if (w->input)
+        rw_nested_text(w, w->input, w->cmd->fields.count);
+    else
+        rw_record(w->rw, w->cmd);
+}
