@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/head/checkpoint.h"
 #include "agent/lib/jsonget.h"
 #include "db/policies.h"
 
@@ -45,7 +46,7 @@ static size_t load_policies(struct service *service, const struct deciding *inpu
     return count;
 }
 
-static int retry_limit(const struct service *service, const json_t *options)
+int deciding_retry_limit(const struct service *service, const json_t *options)
 {
     int64_t wanted = json_get_int(options, "max_retries", service->limits->default_retries);
 
@@ -59,38 +60,6 @@ static int retry_limit(const struct service *service, const json_t *options)
 static bool allows_training(const json_t *options)
 {
     return strstr(json_get_string(options, "allow", ""), "training") != NULL;
-}
-
-/* A knob of the decision's edits with which the checkpoint would not load; NULL: none. */
-static const char *frozen_knob(const json_t *resume, const struct oom_decision *decision)
-{
-    json_t *item;
-    size_t i;
-
-    json_array_foreach(
-        json_object_get(resume, "frozen"), i,
-        item) for (size_t k = 0; decision->retry && k < decision->edits.count;
-                   k++) if (json_is_string(item) &&
-                            strcmp(json_string_value(item), decision->edits.items[k].knob) ==
-                                0) return json_string_value(item);
-    return NULL;
-}
-
-/* What makes the next attempt go on from the checkpoint. */
-static int add_resume(const json_t *resume, struct oom_decision *decision, struct oom_error *err)
-{
-    struct oom_edits edits = {NULL, 0};
-    int rc = 0;
-
-    if (!json_is_array(json_object_get(resume, "edits")))
-        return 0;
-    if (oom_edits_from_json(json_object_get(resume, "edits"), &edits) < 0)
-        return oom_errorf(err, "member \"resume\" is damaged");
-    for (size_t i = 0; rc == 0 && i < edits.count; i++)
-        rc = oom_edits_add(&decision->edits, edits.items[i].knob, edits.items[i].old_value,
-                           edits.items[i].new_value, NULL);
-    oom_edits_free(&edits);
-    return rc == 0 ? 0 : oom_errorf(err, "out of memory");
 }
 
 /* The site's own bound on memory, on top of the partition's. */
@@ -143,7 +112,7 @@ int deciding_run(struct service *service, const struct deciding *input,
         .values = &values,
         .steps = input->steps,
         .step_count = input->step_count,
-        .max_retries = retry_limit(service, input->options),
+        .max_retries = deciding_retry_limit(service, input->options),
         .retries_used = input->retries_used,
         .allow_training = allows_training(input->options),
         .mode = mode,
@@ -154,7 +123,8 @@ int deciding_run(struct service *service, const struct deciding *input,
     for (;;) {
         rc =
             oom_decide((const struct oom_policy *const *)policies, count, &oom_case, decision, err);
-        const char *frozen = rc == 0 ? frozen_knob(input->resume, decision) : NULL;
+        const char *frozen =
+            rc == 0 && decision->retry ? checkpoint_frozen_knob(input->resume, decision) : NULL;
         if (!frozen || refused_count >= MAX_REFUSED)
             break;
         /* Another rung, one with which the training can go on from its checkpoint. */
@@ -168,7 +138,7 @@ int deciding_run(struct service *service, const struct deciding *input,
         oom_decision_free(decision);
     }
     if (rc == 0 && decision->retry)
-        rc = add_resume(input->resume, decision, err);
+        rc = checkpoint_add_edits(input->resume, decision, err);
 out:
     for (i = 0; i < count; i++)
         oom_policy_free(policies[i]);

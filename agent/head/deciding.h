@@ -21,6 +21,10 @@ struct deciding {
     int retries_used;
 };
 
+/* The most changed attempts of a lineage with these options: its own wish within the site's bound.
+ */
+int deciding_retry_limit(const struct service *service, const json_t *options);
+
 int deciding_run(struct service *service, const struct deciding *input,
                  struct oom_decision *decision, struct oom_error *err);
 

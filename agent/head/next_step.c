@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/head/budget.h"
+#include "agent/head/checkpoint.h"
 #include "agent/head/deciding.h"
 #include "agent/head/lineage_steps.h"
 #include "agent/head/remember.h"
@@ -45,6 +46,23 @@ static bool refuses_memory(const json_t *refused)
     return false;
 }
 
+/* What worked for a lineage like this one, unless its checkpoint forbids it. 1: filled, 0: nothing
+ * that fits, -1: err. */
+static int as_before(struct service *service, const json_t *lineage,
+                     const struct oom_incident *incident, const json_t *resume,
+                     struct oom_decision *decision, struct oom_error *err)
+{
+    int rc = remember(service, lineage, incident, decision, err);
+
+    if (rc != 1)
+        return rc;
+    if (!checkpoint_frozen_knob(resume, decision))
+        return checkpoint_add_edits(resume, decision, err) < 0 ? -1 : 1;
+    oom_decision_free(decision);
+    oom_decision_init(decision);
+    return 0;
+}
+
 static int decide(struct service *service, const json_t *lineage, const json_t *attempts,
                   int64_t number, const json_t *body, struct oom_decision *decision,
                   struct oom_error *err)
@@ -66,8 +84,9 @@ static int decide(struct service *service, const json_t *lineage, const json_t *
     oom_incident_init(&incident);
     if (oom_incident_from_json(input.incident, &incident, err) < 0)
         goto out;
-    if (input.retries_used == 0 && !refuses_memory(input.refused)) {
-        rc = remember(service, lineage, &incident, decision, err);
+    if (input.retries_used == 0 && deciding_retry_limit(service, input.options) > 0 &&
+        !refuses_memory(input.refused)) {
+        rc = as_before(service, lineage, &incident, input.resume, decision, err);
         if (rc != 0)
             goto out;
     }

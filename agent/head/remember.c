@@ -12,15 +12,17 @@ static bool is_resource(const struct oom_edit *edit)
     return strncmp(edit->knob, "slurm:", 6) == 0 || strncmp(edit->knob, "ray:", 4) == 0;
 }
 
+/* Where that lineage went on from its checkpoint is its own matter too. */
 static int fill(const json_t *row, struct oom_decision *decision, struct oom_error *err)
 {
     const json_t *last = json_object_get(row, "decision");
+    const char *resume_knob = json_get_string(row, "resume_knob", "");
     struct oom_edits all = {NULL, 0};
 
     if (oom_edits_from_json(json_object_get(row, "edits"), &all) < 0)
         return oom_errorf(err, "the edits of a stored lineage are damaged");
     for (size_t i = 0; i < all.count; i++)
-        if (!is_resource(&all.items[i]) &&
+        if (!is_resource(&all.items[i]) && strcmp(all.items[i].knob, resume_knob) != 0 &&
             oom_edits_add(&decision->edits, all.items[i].knob, all.items[i].old_value,
                           all.items[i].new_value, NULL) < 0) {
             oom_edits_free(&all);
@@ -46,26 +48,34 @@ int remember(struct service *service, const json_t *lineage, const struct oom_in
              struct oom_decision *decision, struct oom_error *err)
 {
     const char *shape = json_get_string(lineage, "shape", "");
-    const char *memory = json_get_string(json_object_get(lineage, "options"), "memory", "on");
+    const json_t *options = json_object_get(lineage, "options");
+    const char *memory = json_get_string(options, "memory", "on");
     int rc = 0;
 
     if (!*shape || strcmp(memory, "off") == 0)
         return 0;
     /* A lineage teaches only when it completed by itself: its last attempt ended well and was not
-     * cut short by a bound. */
+     * cut short by a bound. And only one of the same wishes: settings that another policy chose, or
+     * that needed consent to change the training, are not this owner's. */
     json_t *rows = db_rows(
         service->db,
         db_query(service->db, err,
-                 "SELECT l.id, a.total_edits AS j_edits, a.decision AS j_decision FROM lineage l "
+                 "SELECT l.id, a.total_edits AS j_edits, a.decision AS j_decision, "
+                 "(SELECT json_extract(body, '$.resume.load') FROM policy_version "
+                 "WHERE name || '@' || version = json_extract(a.decision, '$.policy')) "
+                 "AS resume_knob FROM lineage l "
                  "JOIN attempt a ON a.lineage = l.id AND a.number = "
                  "(SELECT max(number) FROM attempt WHERE lineage = l.id) "
                  "WHERE l.shape = ?1 AND l.uid = ?2 AND l.id <> ?3 AND l.state = 'completed' "
                  "AND a.decision IS NOT NULL AND EXISTS (SELECT 1 FROM attempt f "
                  "WHERE f.lineage = l.id AND f.number = 1 "
                  "AND json_extract(f.incident, '$.domain') = ?4) "
+                 "AND coalesce(json_extract(l.options, '$.policy'), 'auto') = ?5 "
+                 "AND coalesce(json_extract(l.options, '$.allow'), '') IN ('', ?6) "
                  "ORDER BY l.updated_ms DESC LIMIT 1",
-                 "siis", shape, json_get_int(lineage, "uid", -1), json_get_int(lineage, "id", 0),
-                 oom_domain_name(incident->domain)),
+                 "siisss", shape, json_get_int(lineage, "uid", -1), json_get_int(lineage, "id", 0),
+                 oom_domain_name(incident->domain), json_get_string(options, "policy", "auto"),
+                 json_get_string(options, "allow", "")),
         err);
     if (!rows)
         return -1;

@@ -8,8 +8,8 @@
 #include "oomretry/decide.h"
 
 /* When this lineage has had no retry yet, and the newest lineage of the same shape (script, nodes,
- * GPUs) and user that met the same domain completed after changes: fills the decision with all its
- * settings at once. 1: filled, 0: nothing is known, -1: err. */
+ * GPUs), user and wishes (policy, consent) that met the same domain completed after changes: fills
+ * the decision with all its settings at once. 1: filled, 0: nothing is known, -1: err. */
 int remember(struct service *service, const json_t *lineage, const struct oom_incident *incident,
              struct oom_decision *decision, struct oom_error *err);
 

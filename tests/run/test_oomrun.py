@@ -283,6 +283,24 @@ def test_what_worked_before_comes_first(place):
     assert history(place, 'L3')['attempts'][1]['decision']['rung'] != 'as-before'
 
 
+def test_memory_keeps_to_the_owners_wishes(place):
+    name = script(place)
+    assert run(place, 'bash', name).returncode == 0
+    assert run(place, 'bash', name, options=['--max-retries', '0']).returncode == 1
+    assert len(history(place, 'L2')['attempts']) == 1
+    assert run(place, 'bash', name, options=['--policy', 'relax']).returncode == 0
+    assert history(place, 'L3')['attempts'][1]['decision']['rung'] != 'as-before'
+
+
+def test_consent_is_not_remembered(place):
+    name = script(place)
+    assert run(place, 'bash', name, options=['--allow', 'training']).returncode == 0
+    assert run(place, 'bash', name).returncode == 0
+    assert history(place, 'L2')['attempts'][1]['decision']['rung'] != 'as-before'
+    assert run(place, 'bash', name, options=['--allow', 'training']).returncode == 0
+    assert history(place, 'L3')['attempts'][1]['decision']['rung'] == 'as-before'
+
+
 def test_goes_on_from_a_complete_checkpoint(place):
     where, _ = place
     name = script(place, LAUNCH + ' --load /models/base --save ckpt')
@@ -291,10 +309,16 @@ def test_goes_on_from_a_complete_checkpoint(place):
     assert run(place, 'bash', name).returncode == 0
     edits = {e['knob']: e['new'] for e in history(place)['attempts'][1]['total_edits']}
     assert edits['--load'] == 'ckpt'
-    # Without one, the start is the user's own.
+    # Without one, the start is the user's own, whatever is remembered.
     (where / 'ckpt/latest_checkpointed_iteration.txt').unlink()
-    assert run(place, 'bash', name, options=['--no-memory']).returncode == 0
-    assert '--load' not in {e['knob'] for e in history(place, 'L2')['attempts'][1]['total_edits']}
+    for lineage, options in (('L2', ['--no-memory']), ('L3', [])):
+        assert run(place, 'bash', name, options=options).returncode == 0
+        assert '--load' not in {e['knob'] for e in history(place, lineage)['attempts'][1]['total_edits']}
+    (where / 'ckpt/latest_checkpointed_iteration.txt').write_text('40')
+    assert run(place, 'bash', name).returncode == 0
+    last = history(place, 'L4')['attempts'][1]
+    assert last['decision']['rung'] == 'as-before'
+    assert {e['knob']: e['new'] for e in last['total_edits']}['--load'] == 'ckpt'
 
 
 def test_database_is_private_and_holds_no_secret(place):
