@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * oomctl: one file per verb; main.c holds the table. A verb gets its own name as argv[0] and
+ * oomctl: one file per verb; main.c holds the table. A verb gets "oomctl VERB" as argv[0] and
  * returns the exit status: 0 done, 1 "no" (what that means is the verb's), 2 usage or input. */
 #ifndef AGENT_CTL_CTL_H
 #define AGENT_CTL_CTL_H
@@ -11,9 +11,14 @@ struct ctl_verb {
     const char *help; /* one line for `oomctl --help` */
 };
 
-/* Verbs with sub-verbs (`oomctl policy list`) dispatch with the same table type; the table ends
- * with a NULL name. `program` is "oomctl policy". Prints help and suggests near names. */
+/* Verbs with sub-verbs (`oomctl signatures list`) dispatch with the same table type; the table ends
+ * with a NULL name. `program` is "oomctl signatures". Prints help and suggests near names. */
 int ctl_dispatch(const char *program, const struct ctl_verb *verbs, int argc, char **argv);
+
+/* The same for those who run the verb by themselves: NULL after help or an error was printed, with
+ * the exit status in *status. */
+const struct ctl_verb *ctl_choose(const char *program, const struct ctl_verb *verbs, int argc,
+                                  char **argv, int *status);
 
 enum { CTL_TIMEOUT_MS = 10000 }; /* for an answer of the head */
 

@@ -2,7 +2,6 @@
  *
  * oomctl diagnose: what ran out, where and in which phase, from logs and exit data. Exit status 0
  * out of memory, 1 not, 2 usage or unreadable input. */
-#include <argp.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/ctl/common.h"
 #include "agent/ctl/ctl.h"
 #include "agent/ctl/diagnose_text.h"
 #include "agent/evidence/logs.h"
@@ -19,7 +19,7 @@
 #define MAX_LOGS 4096
 
 struct arguments {
-    bool json;
+    struct ctl_common common;
     bool explain;
     bool windows;
     const char *job;
@@ -29,8 +29,7 @@ struct arguments {
 };
 
 enum {
-    KEY_JSON = 256,
-    KEY_EXPLAIN,
+    KEY_EXPLAIN = 256,
     KEY_WINDOWS,
     KEY_EXIT,
     KEY_SIGNAL,
@@ -41,7 +40,6 @@ enum {
 };
 
 static const struct argp_option options[] = {
-    {"json", KEY_JSON, NULL, 0, "print the incident as JSON", 0},
     {"explain", KEY_EXPLAIN, NULL, 0, "show every signature that matched and what became of it", 0},
     {"windows", KEY_WINDOWS, NULL, 0, "with --json: add the lines around what mattered", 0},
     {"exit-code", KEY_EXIT, "N", 0, "how the attempt ended", 0},
@@ -69,8 +67,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     struct arguments *a = state->input;
 
     switch (key) {
-    case KEY_JSON:
-        a->json = true;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &a->common;
         break;
     case KEY_EXPLAIN:
         a->explain = true;
@@ -186,12 +184,9 @@ static int print_json(const struct arguments *a, struct oom_classifier *classifi
     if (!rc && a->windows)
         rc = json_object_set_new(json, "windows", oom_classifier_windows(classifier));
     if (!rc)
-        rc = json_dumpf(json, stdout, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+        ctl_print_json(json);
     json_decref(json);
-    if (rc)
-        return oom_errorf(err, "out of memory");
-    putchar('\n');
-    return 0;
+    return rc ? oom_errorf(err, "out of memory") : 0;
 }
 
 static int run(const struct arguments *a, struct oom_error *err)
@@ -209,7 +204,7 @@ static int run(const struct arguments *a, struct oom_error *err)
         rc = logs_feed(classifier, a->logs[i], 0, err);
     if (!rc)
         rc = oom_classifier_verdict(classifier, &a->exit, &incident, err);
-    if (!rc && a->json)
+    if (!rc && a->common.json)
         rc = print_json(a, classifier, &incident, err);
     else if (!rc)
         rc = diagnose_print(classifier, &incident, a->explain, err);
@@ -231,6 +226,7 @@ int ctl_diagnose(int argc, char **argv)
                "line of the logs decides.\vLogs may be plain, gzip, zstd or xz; - is standard "
                "input, which is also read when no LOG is named. Exit status: 0 out of memory, "
                "1 not, 2 usage or unreadable input.",
+        .children = ctl_json_option,
     };
     struct arguments a = {0};
     struct oom_error err = {""};
@@ -239,7 +235,6 @@ int ctl_diagnose(int argc, char **argv)
 
     oom_exit_init(&a.exit);
     a.logs = calloc(MAX_LOGS + 2, sizeof(*a.logs));
-    argp_err_exit_status = 2;
     if (a.logs && argp_parse(&argp, argc, argv, 0, NULL, &a) == 0 &&
         (!a.job || take_job(&a, files, &err) == 0))
         status = run(&a, &err);

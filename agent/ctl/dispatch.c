@@ -30,23 +30,32 @@ static void usage(FILE *out, const char *program, const struct ctl_verb *verbs)
     fprintf(out, "\n`%s VERB --help` explains one verb.\n", program);
 }
 
-int ctl_dispatch(const char *program, const struct ctl_verb *verbs, int argc, char **argv)
+const struct ctl_verb *ctl_choose(const char *program, const struct ctl_verb *verbs, int argc,
+                                  char **argv, int *status)
 {
+    static char full_name[64];
+
+    *status = 0;
     if (argc < 2) {
         usage(stderr, program, verbs);
-        return 2;
+        *status = 2;
+        return NULL;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
         usage(stdout, program, verbs);
-        return 0;
+        return NULL;
     }
     if (strcmp(argv[1], "--version") == 0) {
         printf("oomretry %s\n", OOMRETRY_VERSION);
-        return 0;
+        return NULL;
     }
     for (const struct ctl_verb *v = verbs; v->name; v++)
-        if (strcmp(v->name, argv[1]) == 0)
-            return v->run(argc - 1, argv + 1);
+        if (strcmp(v->name, argv[1]) == 0) {
+            /* What argp calls the program in its messages. */
+            snprintf(full_name, sizeof(full_name), "%s %s", program, v->name);
+            argv[1] = full_name;
+            return v;
+        }
     const struct ctl_verb *guess = nearest(verbs, argv[1]);
     if (guess)
         fprintf(stderr, "%s: unknown verb \"%s\" (did you mean \"%s\"?)\n", program, argv[1],
@@ -54,5 +63,14 @@ int ctl_dispatch(const char *program, const struct ctl_verb *verbs, int argc, ch
     else
         fprintf(stderr, "%s: unknown verb \"%s\" (`%s --help` lists them)\n", program, argv[1],
                 program);
-    return 2;
+    *status = 2;
+    return NULL;
+}
+
+int ctl_dispatch(const char *program, const struct ctl_verb *verbs, int argc, char **argv)
+{
+    int status;
+    const struct ctl_verb *verb = ctl_choose(program, verbs, argc, argv, &status);
+
+    return verb ? verb->run(argc - 1, argv + 1) : status;
 }

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * oomctl history: one line a lineage; with a job id, its whole tree. */
-#include <argp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "agent/ctl/common.h"
 #include "agent/ctl/ctl.h"
 #include "agent/ctl/lineage_text.h"
-#include "agent/lib/api.h"
 #include "agent/lib/humanize.h"
 #include "agent/lib/jsonget.h"
 #include "agent/lib/table.h"
 #include "agent/lib/urlquery.h"
 #include "db/db.h"
 
-enum { KEY_ALL = 'a', KEY_USER = 'u', KEY_SINCE = 256, KEY_STATE, KEY_JSON, KEY_DB, KEY_LIMIT };
+enum { KEY_ALL = 'a', KEY_USER = 'u', KEY_SINCE = 256, KEY_STATE, KEY_LIMIT };
 enum { SHOWN_COLUMNS = 60 };
 
 static const struct argp_option option_table[] = {
@@ -24,16 +23,13 @@ static const struct argp_option option_table[] = {
     {"since", KEY_SINCE, "T", 0, "not older than: 2h, 3d, or a date 2026-11-29", 0},
     {"state", KEY_STATE, "S", 0, "running, waiting, completed, failed, stopped, cancelled", 0},
     {"limit", KEY_LIMIT, "N", 0, "at most N lineages (default 50)", 0},
-    {"json", KEY_JSON, NULL, 0, "as JSON", 0},
-    {"db", KEY_DB, "FILE", 0, "read this database instead of asking the head", 0},
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
 struct arguments {
+    struct ctl_common common;
     char path[1024];
     const char *job;
-    const char *db_path;
-    bool json;
 };
 
 static int64_t parse_since(struct argp_state *state, const char *text)
@@ -61,6 +57,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     char number[32];
 
     switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &a->common;
+        return 0;
     case KEY_ALL:
         return urlquery_add(a->path, sizeof(a->path), "all", "1") ? EINVAL : 0;
     case KEY_USER:
@@ -72,12 +71,6 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case KEY_SINCE:
         snprintf(number, sizeof(number), "%lld", (long long)parse_since(state, arg));
         return urlquery_add(a->path, sizeof(a->path), "since_ms", number) ? EINVAL : 0;
-    case KEY_JSON:
-        a->json = true;
-        return 0;
-    case KEY_DB:
-        a->db_path = arg;
-        return 0;
     case ARGP_KEY_ARG:
         if (a->job)
             argp_error(state, "one job at a time");
@@ -152,7 +145,7 @@ int ctl_history(int argc, char **argv)
                                      "[JOBID]",
                                      "What happened to jobs: one line a lineage, newest first; "
                                      "with a job id, all its attempts.",
-                                     NULL,
+                                     ctl_common_options,
                                      NULL,
                                      NULL};
     struct arguments a = {.path = "/v1/history"};
@@ -161,21 +154,13 @@ int ctl_history(int argc, char **argv)
 
     if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0)
         return 2;
-    if (a.job && lineage_path(a.job, a.path, sizeof(a.path), &err) < 0) {
-        fprintf(stderr, "oomctl: history: %s\n", err.text);
-        return 2;
-    }
-    struct api *api = api_open_default(a.db_path, CTL_TIMEOUT_MS, &err);
-    int status = api ? api_call(api, "GET", a.path, NULL, &reply, &err) : -1;
-    api_close(api);
-    if (status != 200) {
-        fprintf(stderr, "oomctl: history: %s\n", err.text);
-        json_decref(reply);
-        return status == 404 ? 1 : 2;
-    }
-    if (a.json) {
-        json_dumpf(reply, stdout, JSON_INDENT(2));
-        putchar('\n');
+    if (a.job && lineage_path(a.job, a.path, sizeof(a.path), &err) < 0)
+        return ctl_fail("history", &err);
+    int status = ctl_call(&a.common, "history", "GET", a.path, NULL, &reply);
+    if (status)
+        return status;
+    if (a.common.json) {
+        ctl_print_json(reply);
     } else if (a.job) {
         print_tree(reply);
     } else if (json_array_size(json_object_get(reply, "lineages")) == 0) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/ctl/ctl.h"
 
+#include <argp.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
@@ -30,5 +31,6 @@ int main(int argc, char **argv)
 {
     setlocale(LC_CTYPE, "");
     signal(SIGPIPE, SIG_DFL);
+    argp_err_exit_status = 2;
     return ctl_dispatch("oomctl", verbs, argc, argv);
 }

@@ -2,13 +2,12 @@
  *
  * oomctl plan: the next decision for a script and its logs, offline; the same code that decides on
  * the cluster. */
-#include <argp.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/ctl/common.h"
 #include "agent/ctl/ctl.h"
 #include "agent/evidence/diagnose.h"
-#include "agent/lib/api.h"
 #include "agent/lib/files.h"
 #include "agent/lib/jsonget.h"
 #include "agent/lib/policy_set.h"
@@ -18,14 +17,12 @@
 extern char **environ;
 
 enum {
-    KEY_JSON = 256,
-    KEY_POLICY,
+    KEY_POLICY = 256,
     KEY_APPLIED,
     KEY_EXIT,
     KEY_SIGNAL,
     KEY_STATE,
     KEY_SCRIPT,
-    KEY_DB,
     KEY_ALLOW,
     KEY_MODE,
     KEY_FACT,
@@ -48,14 +45,12 @@ static const struct argp_option option_table[] = {
     {"mode", KEY_MODE, "MODE", 0, "auto, inplace, requeue or resubmit", 0},
     {"fact", KEY_FACT, "NAME=VALUE", 0,
      "something the scheduler knows, such as slurm.mem_max_mib=500000", 0},
-    {"db", KEY_DB, "FILE", 0, "take the policies from this database", 0},
-    {"json", KEY_JSON, NULL, 0, "as JSON", 0},
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
 struct arguments {
-    bool json;
-    const char *script, *policy, *allow, *mode, *db_path;
+    struct ctl_common common;
+    const char *script, *policy, *allow, *mode;
     const char *logs[MAX_LOGS + 1];
     size_t log_count;
     const char *applied[MAX_APPLIED];
@@ -81,8 +76,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     enum oom_mode mode;
 
     switch (key) {
-    case KEY_JSON:
-        a->json = true;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &a->common;
         return 0;
     case KEY_SCRIPT:
         a->script = arg;
@@ -97,9 +92,6 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         if (oom_mode_parse(arg, &mode) < 0)
             argp_error(state, "--mode is one of auto, inplace, requeue, resubmit, not \"%s\"", arg);
         a->mode = arg;
-        return 0;
-    case KEY_DB:
-        a->db_path = arg;
         return 0;
     case KEY_EXIT:
         a->exit.exit_code = number(state, arg);
@@ -302,7 +294,7 @@ int ctl_plan(int argc, char **argv)
                                      "LOG...",
                                      "What would be changed next, from a launch script and the "
                                      "logs of its failed run. Changes nothing.",
-                                     NULL,
+                                     ctl_common_options,
                                      NULL,
                                      NULL};
     struct arguments a = {.policy = "auto", .allow = "", .mode = "auto"};
@@ -329,7 +321,7 @@ int ctl_plan(int argc, char **argv)
         snprintf(reason, sizeof(reason), "not out of memory: %s", incident.summary);
         reply = stop_reply(reason);
     } else {
-        api = api_open_default(a.db_path, CTL_TIMEOUT_MS, &err);
+        api = ctl_open(&a.common, &err);
         reply = api ? ask(&a, api, script, bytes, length, &incident, &err) : NULL;
         if (!reply)
             goto fail;
@@ -337,16 +329,14 @@ int ctl_plan(int argc, char **argv)
     if (!json_object_get(reply, "diff"))
         json_object_set_new(reply, "diff", json_string(""));
     json_object_set_new(reply, "incident", oom_incident_to_json(&incident));
-    if (a.json) {
-        json_dumpf(reply, stdout, JSON_INDENT(2));
-        putchar('\n');
-    } else {
+    if (a.common.json)
+        ctl_print_json(reply);
+    else
         print_plan(reply, &incident);
-    }
     status = strcmp(json_get_string(reply, "action", ""), "retry") == 0 ? 0 : 1;
     goto out;
 fail:
-    fprintf(stderr, "oomctl: plan: %s\n", err.text);
+    ctl_fail("plan", &err);
 out:
     json_decref(reply);
     api_close(api);

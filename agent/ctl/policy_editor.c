@@ -10,7 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/ctl/ctl.h"
 #include "agent/ctl/policy.h"
 #include "agent/lib/jsonget.h"
 #include "policies/policy_edit.h"
@@ -100,11 +99,11 @@ static json_t *edited(const struct draft *draft, struct oom_error *err)
 }
 
 /* With a terminal and no -m, asks what the change is for. */
-static const char *ask_message(const struct policy_arguments *a, char *text, size_t size)
+static const char *ask_message(const struct policy_call *call, char *text, size_t size)
 {
-    if (a->message)
-        return a->message;
-    if (!isatty(STDIN_FILENO) || a->yes)
+    if (call->message)
+        return call->message;
+    if (!isatty(STDIN_FILENO) || call->yes)
         return "edited";
     fprintf(stderr, "What is the change for? ");
     if (!fgets(text, (int)size, stdin) || text[0] == '\n')
@@ -113,58 +112,44 @@ static const char *ask_message(const struct policy_arguments *a, char *text, siz
     return text;
 }
 
-static int store(struct api *api, const struct policy_arguments *a, const json_t *row,
-                 const json_t *document)
+static int store(const struct policy_call *call, const json_t *row, const json_t *document)
 {
     char text[256];
 
     if (!policy_print_diff("active", json_object_get(row, "document"), "new", document)) {
-        printf("%s: nothing was changed\n", a->words[0]);
+        printf("%s: nothing was changed\n", call->words[0]);
         return 0;
     }
-    if (!a->yes && !policy_confirm("Store this as the new active version?")) {
+    if (!call->yes && !policy_confirm("Store this as the new active version?")) {
         fprintf(stderr, "oomctl policy edit: not stored (without a terminal, say --yes)\n");
         return 1;
     }
-    return policy_store(api, a, a->words[0], json_get_int(row, "version", 0), document,
-                        ask_message(a, text, sizeof(text)));
+    return policy_store(call, call->words[0], json_get_int(row, "version", 0), document,
+                        ask_message(call, text, sizeof(text)));
 }
 
-int policy_edit(int argc, char **argv)
+int policy_edit(struct policy_call *call)
 {
-    struct policy_arguments a = {.verb = "edit",
-                                 .usage = "NAME",
-                                 .doc = "Opens the active version in $VISUAL or $EDITOR, checks "
-                                        "it, shows the difference and stores it as a new version.",
-                                 .min_words = 1,
-                                 .max_words = 1};
     struct oom_error err = {""};
     struct draft draft = {"", ""};
-
-    if (policy_arguments_parse(&a, argc, argv) != 0)
-        return 2;
-    struct api *api = api_open_default(a.db_path, CTL_TIMEOUT_MS, &err);
-    if (!api)
-        return policy_fail(&a, &err);
-    json_t *row = policy_fetch(api, &a, a.words[0], NULL);
-    if (!row) {
-        api_close(api);
-        return 2;
-    }
     int status = 2;
-    json_t *document = draft_write(&draft, a.words[0], json_object_get(row, "document"), &err) == 0
-                           ? edited(&draft, &err)
-                           : NULL;
+    json_t *row = policy_fetch(call, call->words[0], NULL);
+
+    if (!row)
+        return 2;
+    json_t *document =
+        draft_write(&draft, call->words[0], json_object_get(row, "document"), &err) == 0
+            ? edited(&draft, &err)
+            : NULL;
     if (document)
-        status = store(api, &a, row, document);
+        status = store(call, row, document);
     else
-        policy_fail(&a, &err);
+        policy_fail(call, &err);
     if (status == 0)
         draft_remove(&draft);
     else if (draft.path[0])
         fprintf(stderr, "oomctl policy edit: your text is kept in %s\n", draft.path);
     json_decref(document);
     json_decref(row);
-    api_close(api);
     return status;
 }

@@ -3,11 +3,11 @@
  * oomctl rewrite: the same change that a retry would make, offline, with the new script on
  * standard output. The environment of the later run is not known here, so nothing is taken from
  * this one. */
-#include <argp.h>
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/ctl/common.h"
 #include "agent/ctl/ctl.h"
 #include "agent/lib/files.h"
 #include "agent/lib/paths.h"
@@ -15,8 +15,7 @@
 #include "oomretry/rewrite.h"
 
 enum {
-    KEY_JSON = 256,
-    KEY_FRAMEWORK,
+    KEY_FRAMEWORK = 256,
     KEY_SET,
     KEY_UNSET,
     KEY_DIFF,
@@ -34,12 +33,12 @@ static const struct argp_option option_table[] = {
     {"unset", KEY_UNSET, "KNOB", 0, "take it away", 0},
     {"diff", KEY_DIFF, NULL, 0, "print a unified diff instead of the script", 0},
     {"values", KEY_VALUES, NULL, 0, "print what the script gives the program now", 0},
-    {"json", KEY_JSON, NULL, 0, "as JSON: script, diff, edits", 0},
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
 struct arguments {
-    bool json, diff, values;
+    struct ctl_common common;
+    bool diff, values;
     const char *framework, *script;
     struct oom_edits edits;
 };
@@ -61,8 +60,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     struct arguments *a = state->input;
 
     switch (key) {
-    case KEY_JSON:
-        a->json = true;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &a->common;
         return 0;
     case KEY_DIFF:
         a->diff = true;
@@ -183,8 +182,7 @@ static void print_json(const struct oom_rewrite *out, const char *diff)
     json_t *all = json_pack(
         "{s:o?, s:s, s:o, s:b, s:o}", "script", json_stringn(out->bytes, out->length), "diff", diff,
         "edits", oom_edits_to_json(&out->edits), "needs_exec", out->needs_exec, "copies", copies);
-    json_dumpf(all, stdout, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
-    putchar('\n');
+    ctl_print_json(all);
     json_decref(all);
 }
 
@@ -195,10 +193,9 @@ static int print_values(const struct arguments *a, const struct oom_script *scri
 
     if (oom_script_values(script, policy, &values, err) != 0)
         return -1;
-    if (a->json) {
+    if (a->common.json) {
         json_t *all = oom_values_to_json(&values);
-        json_dumpf(all, stdout, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
-        putchar('\n');
+        ctl_print_json(all);
         json_decref(all);
     } else {
         for (size_t i = 0; i < values.count; i++)
@@ -232,7 +229,7 @@ static int run(struct arguments *a, struct oom_error *err)
         rc = print_values(a, script, policy, err);
     } else if ((rc = oom_script_apply(script, policy, &a->edits, &out, err)) == 0) {
         diff = textdiff_unified(a->script, a->script, bytes, source.length, out.bytes, out.length);
-        if (a->json)
+        if (a->common.json)
             print_json(&out, diff ? diff : "");
         else if (a->diff)
             fputs(diff ? diff : "", stdout);
@@ -261,19 +258,17 @@ int ctl_rewrite(int argc, char **argv)
                                      parse_option,
                                      "SCRIPT",
                                      "A launch script with other settings, on standard output. "
-                                     "The script itself is not touched.",
-                                     NULL,
+                                     "The script itself is not touched. --json has the script, "
+                                     "the diff and the edits.",
+                                     ctl_json_option,
                                      NULL,
                                      NULL};
     struct arguments a = {0};
     struct oom_error err = {""};
 
-    argp_err_exit_status = 2;
     if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0)
         return 2;
     int rc = run(&a, &err);
-    if (rc != 0)
-        fprintf(stderr, "oomctl rewrite: %s\n", err.text);
     oom_edits_free(&a.edits);
-    return rc == 0 ? 0 : 2;
+    return rc == 0 ? 0 : ctl_fail("rewrite", &err);
 }

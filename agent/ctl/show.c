@@ -1,28 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * oomctl show: everything that is kept of a lineage. oomctl explain: the story in words. */
-#include <argp.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "agent/ctl/common.h"
 #include "agent/ctl/ctl.h"
 #include "agent/ctl/lineage_text.h"
 #include "agent/ctl/story.h"
-#include "agent/lib/api.h"
-#include "agent/lib/jsonget.h"
-
-enum { KEY_JSON = 256, KEY_DB };
-
-static const struct argp_option option_table[] = {
-    {"json", KEY_JSON, NULL, 0, "as JSON", 0},
-    {"db", KEY_DB, "FILE", 0, "read this database instead of asking the head", 0},
-    {NULL, 0, NULL, 0, NULL, 0},
-};
 
 struct arguments {
+    struct ctl_common common;
     const char *what;
-    const char *db_path;
-    bool json;
 };
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
@@ -30,11 +18,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     struct arguments *a = state->input;
 
     switch (key) {
-    case KEY_JSON:
-        a->json = true;
-        return 0;
-    case KEY_DB:
-        a->db_path = arg;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &a->common;
         return 0;
     case ARGP_KEY_ARG:
         if (a->what)
@@ -53,31 +38,24 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 static int read_and_print(const char *verb, const char *doc, int argc, char **argv,
                           void (*print)(const json_t *reply, const char *what))
 {
-    const struct argp argp = {option_table, parse_option, "JOBID|ATTEMPT", doc, NULL, NULL, NULL};
+    const struct argp argp = {NULL, parse_option, "JOBID|ATTEMPT", doc, ctl_common_options,
+                              NULL, NULL};
     struct arguments a = {0};
     struct oom_error err = {""};
     json_t *reply = NULL;
     char path[256];
-    int status = -1;
 
     if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0)
         return 2;
-    if (lineage_path(a.what, path, sizeof(path), &err) == 0) {
-        struct api *api = api_open_default(a.db_path, CTL_TIMEOUT_MS, &err);
-        status = api ? api_call(api, "GET", path, NULL, &reply, &err) : -1;
-        api_close(api);
-    }
-    if (status != 200) {
-        fprintf(stderr, "oomctl: %s: %s\n", verb, err.text);
-        json_decref(reply);
-        return status == 404 ? 1 : 2;
-    }
-    if (a.json) {
-        json_dumpf(reply, stdout, JSON_INDENT(2));
-        putchar('\n');
-    } else {
+    if (lineage_path(a.what, path, sizeof(path), &err) < 0)
+        return ctl_fail(verb, &err);
+    int status = ctl_call(&a.common, verb, "GET", path, NULL, &reply);
+    if (status)
+        return status;
+    if (a.common.json)
+        ctl_print_json(reply);
+    else
         print(reply, a.what);
-    }
     json_decref(reply);
     return 0;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/ctl/common.h"
 #include "agent/ctl/ctl.h"
 #include "agent/evidence/sigset.h"
 
@@ -47,8 +48,7 @@ static int list_verb(int argc, char **argv)
     if (!list)
         return fail(&err);
     if (as_json) {
-        json_dumpf(list, stdout, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
-        putchar('\n');
+        ctl_print_json(list);
     } else {
         printf("%-36s %-11s %-9s %-12s %s\n", "SIGNATURE", "KIND", "DOMAIN", "PHASE", "WHY");
         json_array_foreach(list, i, sig)
@@ -80,8 +80,7 @@ static int show_verb(int argc, char **argv)
     {
         if (strcmp(text_of(sig, "id"), argv[1]) != 0)
             continue;
-        json_dumpf(sig, stdout, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
-        putchar('\n');
+        ctl_print_json(sig);
         status = 0;
     }
     json_decref(list);

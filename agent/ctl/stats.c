@@ -1,46 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * oomctl stats: what fails and what helps. oomctl doctor: is everything in its place? */
-#include <argp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/ctl/common.h"
 #include "agent/ctl/ctl.h"
 #include "agent/evidence/sigset.h"
-#include "agent/lib/api.h"
 #include "agent/lib/child.h"
 #include "agent/lib/config.h"
 #include "agent/lib/jsonget.h"
 #include "agent/lib/paths.h"
 #include "agent/lib/table.h"
 #include "agent/sched/ray.h"
-
-enum { KEY_JSON = 256, KEY_DB };
-
-struct arguments {
-    bool json;
-    const char *db_path;
-};
-
-static const struct argp_option option_table[] = {
-    {"json", KEY_JSON, NULL, 0, "as JSON", 0},
-    {"db", KEY_DB, "FILE", 0, "read this database instead of asking the head", 0},
-    {NULL, 0, NULL, 0, NULL, 0},
-};
-
-static error_t parse_option(int key, char *arg, struct argp_state *state)
-{
-    struct arguments *a = state->input;
-
-    if (key == KEY_JSON)
-        a->json = true;
-    else if (key == KEY_DB)
-        a->db_path = arg;
-    else
-        return ARGP_ERR_UNKNOWN;
-    return 0;
-}
 
 static void print_rows(const char *titles, const json_t *rows, const char *const *keys)
 {
@@ -65,43 +38,39 @@ static void print_rows(const char *titles, const json_t *rows, const char *const
     table_free(table);
 }
 
-int ctl_stats(int argc, char **argv)
+static void print_stats(const json_t *reply)
 {
-    static const struct argp argp = {
-        option_table, parse_option, NULL, "What fails, and which rungs help.", NULL, NULL, NULL};
     static const char *const lineage_keys[] = {"framework", "state", "count", NULL};
     static const char *const incident_keys[] = {"framework", "domain", "phase", "count", NULL};
     static const char *const rung_keys[] = {"policy", "rung", "tried", "helped", "not_applied"};
-    struct arguments a = {0};
-    struct oom_error err = {""};
+    const json_t *cost = json_object_get(reply, "cost");
+
+    print_rows("FRAMEWORK\tSTATE\tLINEAGES", json_object_get(reply, "lineages"), lineage_keys);
+    putchar('\n');
+    print_rows("FRAMEWORK\tDOMAIN\tPHASE\tFAILURES", json_object_get(reply, "incidents"),
+               incident_keys);
+    putchar('\n');
+    print_rows("POLICY\tRUNG\tTRIED\tHELPED\tNOT APPLIED", json_object_get(reply, "rungs"),
+               rung_keys);
+    printf("\n%lld failed attempts took %.1f GPU-hours\n",
+           (long long)json_get_int(cost, "failed_attempts", 0),
+           json_number_value(json_object_get(cost, "gpu_hours")));
+}
+
+int ctl_stats(int argc, char **argv)
+{
+    static const struct argp argp = {.doc = "What fails, and which rungs help.",
+                                     .children = ctl_common_options};
+    struct ctl_common common = {0};
     json_t *reply = NULL;
 
-    if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0)
+    if (argp_parse(&argp, argc, argv, 0, NULL, &common) != 0 ||
+        ctl_call(&common, "stats", "GET", "/v1/stats", NULL, &reply) != 0)
         return 2;
-    struct api *api = api_open_default(a.db_path, CTL_TIMEOUT_MS, &err);
-    int status = api ? api_call(api, "GET", "/v1/stats", NULL, &reply, &err) : -1;
-    api_close(api);
-    if (status != 200) {
-        fprintf(stderr, "oomctl: stats: %s\n", err.text);
-        json_decref(reply);
-        return 2;
-    }
-    const json_t *cost = json_object_get(reply, "cost");
-    if (a.json) {
-        json_dumpf(reply, stdout, JSON_INDENT(2));
-        putchar('\n');
-    } else {
-        print_rows("FRAMEWORK\tSTATE\tLINEAGES", json_object_get(reply, "lineages"), lineage_keys);
-        putchar('\n');
-        print_rows("FRAMEWORK\tDOMAIN\tPHASE\tFAILURES", json_object_get(reply, "incidents"),
-                   incident_keys);
-        putchar('\n');
-        print_rows("POLICY\tRUNG\tTRIED\tHELPED\tNOT APPLIED", json_object_get(reply, "rungs"),
-                   rung_keys);
-        printf("\n%lld failed attempts took %.1f GPU-hours\n",
-               (long long)json_get_int(cost, "failed_attempts", 0),
-               json_number_value(json_object_get(cost, "gpu_hours")));
-    }
+    if (common.json)
+        ctl_print_json(reply);
+    else
+        print_stats(reply);
     json_decref(reply);
     return 0;
 }
