@@ -56,7 +56,8 @@ int remember(struct service *service, const json_t *lineage, const struct oom_in
         return 0;
     /* A lineage teaches only when it completed by itself: its last attempt ended well and was not
      * cut short by a bound. And only one of the same wishes: settings that another policy chose, or
-     * that needed consent to change the training, are not this owner's. */
+     * that needed consent to change the training, are not this owner's. And only one on such GPUs,
+     * which the message tells apart by their memory. */
     json_t *rows = db_rows(
         service->db,
         db_query(service->db, err,
@@ -69,13 +70,15 @@ int remember(struct service *service, const json_t *lineage, const struct oom_in
                  "WHERE l.shape = ?1 AND l.uid = ?2 AND l.id <> ?3 AND l.state = 'completed' "
                  "AND a.decision IS NOT NULL AND EXISTS (SELECT 1 FROM attempt f "
                  "WHERE f.lineage = l.id AND f.number = 1 "
-                 "AND json_extract(f.incident, '$.domain') = ?4) "
+                 "AND json_extract(f.incident, '$.domain') = ?4 "
+                 "AND abs(coalesce(json_extract(f.incident, '$.numbers.total'), ?7) - ?7) "
+                 "<= ?7 / 50) "
                  "AND coalesce(json_extract(l.options, '$.policy'), 'auto') = ?5 "
                  "AND coalesce(json_extract(l.options, '$.allow'), '') IN ('', ?6) "
                  "ORDER BY l.updated_ms DESC LIMIT 1",
-                 "siisss", shape, json_get_int(lineage, "uid", -1), json_get_int(lineage, "id", 0),
+                 "siisssi", shape, json_get_int(lineage, "uid", -1), json_get_int(lineage, "id", 0),
                  oom_domain_name(incident->domain), json_get_string(options, "policy", "auto"),
-                 json_get_string(options, "allow", "")),
+                 json_get_string(options, "allow", ""), incident->numbers.total_bytes),
         err);
     if (!rows)
         return -1;

@@ -7,9 +7,10 @@
 #include "agent/head/service.h"
 #include "oomretry/decide.h"
 
-/* When this lineage has had no retry yet, and the newest lineage of the same shape (script, nodes,
- * GPUs), user and wishes (policy, consent) that met the same domain completed after changes: fills
- * the decision with all its settings at once. 1: filled, 0: nothing is known, -1: err. */
+/* When this lineage has had no retry yet, and the newest lineage of the same shape (the script
+ * without its comments, its arguments, as many GPUs), user, GPU memory and wishes (policy, consent)
+ * that met the same domain completed after changes: fills the decision with all its settings at
+ * once. 1: filled, 0: nothing is known, -1: err. */
 int remember(struct service *service, const json_t *lineage, const struct oom_incident *incident,
              struct oom_decision *decision, struct oom_error *err);
 

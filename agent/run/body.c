@@ -22,20 +22,40 @@ static int64_t gpus(void)
     return count;
 }
 
-/* Submissions of the same shape: the same script and arguments on as many GPUs. FNV-1a, which is
- * enough to tell one user's scripts apart. */
+/* FNV-1a, which is enough to tell one user's scripts apart. */
+static uint64_t hash_bytes(uint64_t hash, const char *bytes, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (unsigned char)bytes[i]) * UINT64_C(1099511628211);
+    return (hash ^ 0xff) * UINT64_C(1099511628211);
+}
+
+/* The lines that do something: a new job name or another comment make no other script. */
+static uint64_t hash_script(uint64_t hash, const char *text, size_t length)
+{
+    const char *end = text + length;
+
+    while (text < end) {
+        const char *newline = memchr(text, '\n', (size_t)(end - text));
+        const char *stop = newline ? newline : end;
+        while (text < stop && (*text == ' ' || *text == '\t'))
+            text++;
+        if (text < stop && *text != '#')
+            hash = hash_bytes(hash, text, (size_t)(stop - text));
+        text = stop + 1;
+    }
+    return hash;
+}
+
+/* Submissions of the same shape: the same script and arguments on as many GPUs. */
 static void shape_of(const struct run *run, char *out, size_t size)
 {
     uint64_t hash = UINT64_C(14695981039346656037);
     const struct launch *launch = &run->launch;
 
-    for (size_t i = 0; i < launch->script_length; i++)
-        hash = (hash ^ (unsigned char)launch->script_bytes[i]) * UINT64_C(1099511628211);
-    for (int i = launch->script_index < 0 ? 0 : launch->script_index + 1; launch->argv[i]; i++) {
-        for (const char *p = launch->argv[i]; *p; p++)
-            hash = (hash ^ (unsigned char)*p) * UINT64_C(1099511628211);
-        hash = (hash ^ 0xff) * UINT64_C(1099511628211);
-    }
+    hash = hash_script(hash, launch->script_bytes, launch->script_length);
+    for (int i = launch->script_index < 0 ? 0 : launch->script_index + 1; launch->argv[i]; i++)
+        hash = hash_bytes(hash, launch->argv[i], strlen(launch->argv[i]));
     snprintf(out, size, "%016llx-g%lld", (unsigned long long)hash, (long long)gpus());
 }
 

@@ -163,6 +163,8 @@ static void options_from_environment(struct run_options *o)
         o->allow = strdup(text);
     if ((text = getenv("OOMRETRY_DRY_RUN")) && strcmp(text, "1") == 0)
         o->dry_run = true;
+    if ((text = getenv("OOMRETRY_MEMORY")) && strcmp(text, "off") == 0)
+        o->memory = false;
     if ((text = getenv("OOMRETRY_GRACE_S")) && *text)
         o->grace_s = atoi(text);
 }

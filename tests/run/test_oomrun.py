@@ -281,6 +281,29 @@ def test_what_worked_before_comes_first(place):
     p = run(place, 'bash', name, options=['--no-memory'])
     assert p.returncode == 0
     assert history(place, 'L3')['attempts'][1]['decision']['rung'] != 'as-before'
+    place[1]['OOMRETRY_MEMORY'] = 'off'
+    assert run(place, 'bash', name).returncode == 0
+    assert history(place, 'L4')['attempts'][1]['decision']['rung'] != 'as-before'
+    del place[1]['OOMRETRY_MEMORY']
+    # Another comment or job name makes no other script; another command does.
+    where, _ = place
+    text = (where / name).read_text()
+    (where / name).write_text(text.replace('ARGS=(', '#SBATCH --job-name=again\n\n# as yesterday\nARGS=('))
+    assert run(place, 'bash', name).returncode == 0
+    assert history(place, 'L5')['attempts'][1]['decision']['rung'] == 'as-before'
+    (where / name).write_text(text.replace('ARGS=(', 'echo\nARGS=('))
+    assert run(place, 'bash', name).returncode == 0
+    assert history(place, 'L6')['attempts'][1]['decision']['rung'] != 'as-before'
+
+
+def test_other_gpus_teach_nothing(place):
+    where, _ = place
+    name = script(place)
+    assert run(place, 'bash', name).returncode == 0
+    trainer = where / 'bin/python3'
+    trainer.write_text(trainer.read_text().replace('79.15 GiB of', '39.39 GiB of'))
+    assert run(place, 'bash', name).returncode == 0
+    assert history(place, 'L2')['attempts'][1]['decision']['rung'] != 'as-before'
 
 
 def test_memory_keeps_to_the_owners_wishes(place):
