@@ -84,6 +84,25 @@ static int count_not_applied(const struct oom_case *input)
     return count;
 }
 
+/* The ladder goes on, but not for this lineage: its owner learns what would have come. */
+static int stop_at_bound(struct making *m)
+{
+    int bound = m->input->max_retries;
+    char next[sizeof(m->out->rung)];
+
+    snprintf(next, sizeof(next), "%s", m->out->rung);
+    oom_decision_free(m->out);
+    oom_decision_init(m->out);
+    if (bound == 0)
+        making_stop(m, "no retry is allowed (--oom-max-retries=0)");
+    else
+        making_stop(m, "all %d retr%s of this lineage are used (--oom-max-retries)", bound,
+                    bound == 1 ? "y" : "ies");
+    snprintf(m->out->advice, sizeof(m->out->advice),
+             "With a larger --oom-max-retries the next rung would be %s.", next);
+    return 0;
+}
+
 static int decide(struct making *m)
 {
     const struct oom_case *input = m->input;
@@ -94,16 +113,13 @@ static int decide(struct making *m)
                                                        : "the job failed for another reason");
     if (m->policy_count == 0)
         return making_stop(m, "no policy knows this program");
-    if (input->retries_used >= input->max_retries)
-        return making_stop(m, "all %d retr%s of this lineage are used (--oom-max-retries)",
-                           input->max_retries, input->max_retries == 1 ? "y" : "ies");
     if (count_not_applied(input) >= 2)
         return making_stop(m,
                            "two changes were seen not to reach the program: the script passes its "
                            "settings in a way that cannot be followed");
-    if (making_undo_diagnosis(m) != 0)
+    if (making_undo_diagnosis(m) != 0 || decide_ladder(m) != 0)
         return -1;
-    return decide_ladder(m);
+    return input->retries_used >= input->max_retries && m->out->retry ? stop_at_bound(m) : 0;
 }
 
 int oom_decide(const struct oom_policy *const *policies, size_t policy_count,

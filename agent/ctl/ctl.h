@@ -36,6 +36,7 @@ int ctl_resume(int argc, char **argv);
 int ctl_budget(int argc, char **argv);
 int ctl_settle(int argc, char **argv);
 int ctl_stats(int argc, char **argv);
+int ctl_report(int argc, char **argv);
 int ctl_doctor(int argc, char **argv);
 int ctl_ray(int argc, char **argv);
 

@@ -3,11 +3,11 @@
  * oomctl history: one line a lineage; with a job id, its whole tree. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "agent/ctl/common.h"
 #include "agent/ctl/ctl.h"
 #include "agent/ctl/lineage_text.h"
+#include "agent/ctl/since.h"
 #include "agent/lib/humanize.h"
 #include "agent/lib/jsonget.h"
 #include "agent/lib/table.h"
@@ -32,25 +32,6 @@ struct arguments {
     const char *job;
 };
 
-static int64_t parse_since(struct argp_state *state, const char *text)
-{
-    char *end;
-    double value = strtod(text, &end);
-    struct tm day = {.tm_isdst = -1};
-
-    if (end > text && value >= 0 && end[0] && !end[1] && strchr("smhdw", *end)) {
-        static const double seconds[] = {1, 60, 3600, 86400, 604800};
-        return db_now_ms() - (int64_t)(value * 1000 * seconds[strchr("smhdw", *end) - "smhdw"]);
-    }
-    const char *rest = strptime(text, "%Y-%m-%d", &day);
-    if (!rest || (*rest && *rest != 'T'))
-        argp_error(state,
-                   "--since takes 90s, 30m, 2h, 3d, 1w or a date such as 2026-11-29, "
-                   "not \"%s\"",
-                   text);
-    return (int64_t)mktime(&day) * 1000;
-}
-
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
     struct arguments *a = state->input;
@@ -69,7 +50,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case KEY_LIMIT:
         return urlquery_add(a->path, sizeof(a->path), "limit", arg) ? EINVAL : 0;
     case KEY_SINCE:
-        snprintf(number, sizeof(number), "%lld", (long long)parse_since(state, arg));
+        snprintf(number, sizeof(number), "%lld", (long long)since_parse(state, arg));
         return urlquery_add(a->path, sizeof(a->path), "since_ms", number) ? EINVAL : 0;
     case ARGP_KEY_ARG:
         if (a->job)

@@ -17,6 +17,7 @@ static const struct ctl_verb verbs[] = {
     {"budget", ctl_budget, "the site's bounds, and what has been used"},
     {"settle", ctl_settle, "wait until an ended job is settled (for EpilogSlurmctld)"},
     {"stats", ctl_stats, "what fails, and which rungs help"},
+    {"report", ctl_report, "a period in one page: what ran out, and what to change for good"},
     {"doctor", ctl_doctor, "is everything in its place?"},
     {"plan", ctl_plan, "what would be changed next, from a script and its logs"},
     {"policy", ctl_policy, "read, edit, test and roll back what the ladders hold"},

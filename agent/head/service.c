@@ -34,6 +34,7 @@ static const struct service_route {
     {"POST", "/v1/lineages/*/*", lineage_steer},
     {"GET", "/v1/budget", budget_show},
     {"GET", "/v1/stats", stats_show},
+    {"GET", "/v1/report", report_show},
     {"POST", "/v1/reports", reports_add},
     {"GET", "/v1/reports/*", reports_of_job},
     {"GET", "/v1/history", history_list},

@@ -65,7 +65,7 @@ service_route_f plan_make, plan_policies;
 /* agent/head/policies.c */
 service_route_f policies_list, policies_show, policies_log, policies_store, policies_act;
 /* agent/head/budget.c, steer.c, stats.c */
-service_route_f budget_show, lineage_steer, stats_show;
+service_route_f budget_show, lineage_steer, report_show, stats_show;
 /* agent/head/reports.c */
 service_route_f reports_add, reports_of_job;
 /* agent/head/history.c */

@@ -66,6 +66,17 @@ static const char *shown(const char *value)
     return value ? value : "(not set)";
 }
 
+/* oomctl has to be told of a database that is not the default one. */
+static const char *db_name(const struct run *run)
+{
+    return run->options.db_path ? run->options.db_path : "";
+}
+
+static const char *db_option(const struct run *run)
+{
+    return run->options.db_path ? " --db " : "";
+}
+
 void say_decision(const struct run *run, const struct oom_decision *decision,
                   const struct oom_edits *written, int64_t next_number, int max_attempts)
 {
@@ -102,8 +113,8 @@ void say_decision(const struct run *run, const struct oom_decision *decision,
                                                             : "starts now";
     if (decision->edits.count == 0)
         say("  nothing is changed: %s", decision->reason);
-    say("attempt %lld of at most %d %s. oomctl explain %s", (long long)next_number, max_attempts,
-        how, run->handle);
+    say("attempt %lld of at most %d %s. oomctl explain %s%s%s", (long long)next_number,
+        max_attempts, how, run->handle, db_option(run), db_name(run));
 }
 
 void say_stop(const struct run *run, const struct attempt *attempt,
@@ -115,5 +126,6 @@ void say_stop(const struct run *run, const struct attempt *attempt,
     if (advice && *advice)
         say("  what could be done: %s", advice);
     if (incident->oom)
-        say("  oomctl explain %s tells the whole story", run->handle);
+        say("  oomctl explain %s%s%s tells the whole story", run->handle, db_option(run),
+            db_name(run));
 }

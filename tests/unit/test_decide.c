@@ -57,6 +57,9 @@ static void retries_are_bounded(void **state)
     ladder_decide(&run, &decision);
     assert_false(decision.retry);
     assert_non_null(strstr(decision.reason, "all 1 retry of this lineage"));
+    assert_string_equal(decision.advice,
+                        "With a larger --oom-max-retries the next rung would be fewer-tokens.");
+    assert_int_equal(decision.edits.count, 0);
     oom_decision_free(&decision);
     ladder_end(&run);
 }
