@@ -5,6 +5,7 @@
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct ctl_verb verbs[] = {
@@ -31,6 +32,8 @@ static const struct ctl_verb verbs[] = {
 int main(int argc, char **argv)
 {
     setlocale(LC_CTYPE, "");
+    /* argp explains at length that short options take the arguments of long ones. */
+    setenv("ARGP_HELP_FMT", "no-dup-args-note", 0);
     signal(SIGPIPE, SIG_DFL);
     argp_err_exit_status = 2;
     return ctl_dispatch("oomctl", verbs, argc, argv);
