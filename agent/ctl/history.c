@@ -84,9 +84,10 @@ static void print_list(const json_t *lineages)
 
     json_array_foreach(lineages, i, lineage)
     {
-        char job[64], failure[128], changed[600], when[64], attempts[16];
+        char job[64], failure[128], changed[600], when[64], attempts[16], shown[40];
         const char *state = json_get_string(lineage, "state", "");
         lineage_job(lineage, job, sizeof(job));
+        lineage_state(lineage, shown, sizeof(shown));
         lineage_failure(json_object_get(lineage, "incident"), failure, sizeof(failure));
         lineage_changed(json_object_get(lineage, "edits"), changed, sizeof(changed));
         if (strcmp(state, "stopped") == 0)
@@ -96,7 +97,7 @@ static void print_list(const json_t *lineages)
         snprintf(attempts, sizeof(attempts), "%lld",
                  (long long)json_get_int(lineage, "attempts", 0));
         table_row(table, job, json_get_string(lineage, "name", ""),
-                  json_get_string(lineage, "user", ""), state, attempts, failure, changed, when);
+                  json_get_string(lineage, "user", ""), shown, attempts, failure, changed, when);
     }
     table_print(table, stdout);
     table_free(table);
@@ -107,11 +108,12 @@ static void print_tree(const json_t *reply)
     const json_t *lineage = json_object_get(reply, "lineage");
     json_t *attempt;
     size_t i;
-    char job[64];
+    char job[64], state[40];
 
     lineage_job(lineage, job, sizeof(job));
+    lineage_state(lineage, state, sizeof(state));
     printf("%s  %s  %s  %s\n", job, json_get_string(lineage, "name", ""),
-           json_get_string(lineage, "user", ""), json_get_string(lineage, "state", ""));
+           json_get_string(lineage, "user", ""), state);
     json_array_foreach(json_object_get(reply, "attempts"), i, attempt) lineage_print_attempt(
         lineage, attempt, i + 1 == json_array_size(json_object_get(reply, "attempts")));
     const char *reason = json_get_string(lineage, "reason", "");

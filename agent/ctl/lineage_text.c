@@ -20,6 +20,15 @@ void lineage_job(const json_t *lineage, char *out, size_t size)
         snprintf(out, size, "%s", json_string_value(json_array_get(jobs, count - 1)));
 }
 
+void lineage_state(const json_t *lineage, char *out, size_t size)
+{
+    const char *state = json_get_string(lineage, "state", "");
+    const char *wish = json_get_string(lineage, "wish", "");
+    bool open = strcmp(state, "running") == 0 || strcmp(state, "waiting") == 0;
+
+    snprintf(out, size, open && *wish ? "%s (%s)" : "%s", state, wish);
+}
+
 void lineage_failure(const json_t *incident, char *out, size_t size)
 {
     const json_t *numbers = json_object_get(incident, "numbers");

@@ -13,6 +13,9 @@
 /* The job id that people use: the newest; "L7" where there is no scheduler. */
 void lineage_job(const json_t *lineage, char *out, size_t size);
 
+/* "running", with what its owner said meanwhile: "running (stop)". */
+void lineage_state(const json_t *lineage, char *out, size_t size);
+
 /* "gpu forward 0.98 GiB"; "" without an incident. */
 void lineage_failure(const json_t *incident, char *out, size_t size);
 

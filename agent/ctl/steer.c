@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * oomctl stop, hold, resume: what the owner of a job says about its retries. oomctl budget: the
- * site's bounds and what has been used of them. */
+ * oomctl stop, hold, resume: what the owner of a job says about its retries. */
 #include <stdio.h>
 
 #include "agent/ctl/common.h"
@@ -58,7 +57,11 @@ static int steer(const char *verb, const char *doc, const char *done, int argc, 
     if (a.common.json)
         ctl_print_json(reply);
     else
-        printf("job %s: %s\n", a.job, done);
+        printf(
+            "job %s: %s\n", a.job,
+            json_get_bool(reply, "reopened", false)
+                ? "it is started again with its next change within about 15 s; see oomctl history"
+                : done);
     json_decref(reply);
     return 0;
 }
@@ -77,49 +80,9 @@ int ctl_hold(int argc, char **argv)
 
 int ctl_resume(int argc, char **argv)
 {
-    return steer("resume", "Takes back `oomctl stop` or `oomctl hold`.", "retries go on", argc,
-                 argv);
-}
-
-static void print_bound(const char *name, double bound, const char *unit)
-{
-    if (bound > 0)
-        printf("  %-28s %g%s\n", name, bound, unit);
-    else
-        printf("  %-28s no bound\n", name);
-}
-
-static void print_budget(const json_t *reply)
-{
-    const json_t *limits = json_object_get(reply, "limits");
-
-    printf("used in the last 24 hours\n  %-28s %lld\n  %-28s %.2f\n", "retries",
-           (long long)json_get_int(reply, "retries_24h", 0), "GPU-hours of failed attempts",
-           json_number_value(json_object_get(reply, "gpu_hours_24h")));
-    printf("bounds of the site\n");
-    print_bound("retries of a job", (double)json_get_int(limits, "max_retries", 0), "");
-    print_bound("retries of a user and day",
-                (double)json_get_int(limits, "attempts_per_user_day", 0), "");
-    print_bound("GPU-hours of a user and day",
-                json_number_value(json_object_get(limits, "gpu_hours_per_user_day")), "");
-    print_bound("memory of a job", (double)json_get_int(limits, "max_mem_mib", 0) / 1024, " GiB");
-}
-
-int ctl_budget(int argc, char **argv)
-{
-    static const struct argp argp = {.doc = "What the site allows, and what your jobs have used of "
-                                            "it in the last 24 hours.",
-                                     .children = ctl_common_options};
-    struct ctl_common common = {0};
-    json_t *reply = NULL;
-
-    if (argp_parse(&argp, argc, argv, 0, NULL, &common) != 0 ||
-        ctl_call(&common, "budget", "GET", "/v1/budget", NULL, &reply) != 0)
-        return 2;
-    if (common.json)
-        ctl_print_json(reply);
-    else
-        print_budget(reply);
-    json_decref(reply);
-    return 0;
+    return steer(
+        "resume",
+        "Takes back `oomctl stop` or `oomctl hold`. A job that has ended meanwhile without the "
+        "retry that it needed is started again.",
+        "retries go on", argc, argv);
 }

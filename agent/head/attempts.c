@@ -71,13 +71,13 @@ static json_t *new_fields(struct service *service, const struct service_request 
 
     if (!policies)
         return NULL;
-    return json_pack("{s:s, s:s, s:I, s:s, s:s, s:o, s:O?, s:s}", "scheduler",
-                     json_get_string(body, "scheduler", "none"), "cluster",
-                     json_get_string(body, "cluster", service->cluster), "uid", (json_int_t)uid,
-                     "user", user_name((uid_t)uid, buffer, sizeof(buffer)), "name",
-                     json_get_string(body, "name", ""), "policies", policies, "options",
-                     json_is_object(options) ? options : NULL, "shape",
-                     json_get_string(body, "shape", ""));
+    return json_pack(
+        "{s:s, s:s, s:I, s:s, s:s, s:o, s:O?, s:s, s:s}", "scheduler",
+        json_get_string(body, "scheduler", "none"), "cluster",
+        json_get_string(body, "cluster", service->cluster), "uid", (json_int_t)uid, "user",
+        user_name((uid_t)uid, buffer, sizeof(buffer)), "name", json_get_string(body, "name", ""),
+        "policies", policies, "options", json_is_object(options) ? options : NULL, "shape",
+        json_get_string(body, "shape", ""), "account", json_get_string(body, "account", ""));
 }
 
 static int64_t create(struct service *service, const struct service_request *request,
@@ -306,7 +306,15 @@ static int store_end(struct service *service, const json_t *body, int64_t id, in
                      const char *outcome, struct oom_error *err)
 {
     const json_t *exit_data = json_object_get(body, "exit");
+    /* What the scheduler says of the allocation goes over what the environment said at the start.
+     */
+    const json_t *allocated = json_object_get(json_object_get(body, "values"), "slurm.gpus");
+    const char *gpus = json_get_string(allocated, "value", NULL);
 
+    if (gpus &&
+        db_run(service->db, err, "UPDATE attempt SET gpus = ? WHERE lineage = ? AND number = ?",
+               "iii", (int64_t)atoll(gpus), id, number) < 0)
+        return -1;
     if (db_run(service->db, err,
                "UPDATE attempt SET state = 'ended', ended_ms = coalesce(ended_ms, ?), "
                "exit_code = ?, signal = ?, sched_state = ?, outcome = ?, incident = ?, "

@@ -30,7 +30,7 @@ int history_list(struct service *service, const struct service_request *request,
         db_query(
             service->db, err,
             "SELECT l.id, l.scheduler, l.cluster, l.user, l.name, l.state, l.reason, l.advice, "
-            "l.framework, l.created_ms, l.updated_ms, "
+            "l.framework, l.account, l.wish, l.created_ms, l.updated_ms, "
             "(SELECT json_group_array(job) FROM (SELECT job FROM job WHERE lineage = l.id "
             "ORDER BY first_ms, job)) AS j_jobs, "
             "(SELECT count(*) FROM attempt WHERE lineage = l.id AND state <> 'intended') "

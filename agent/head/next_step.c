@@ -14,11 +14,17 @@
 #include "db/lineages.h"
 #include "policies/jsontext.h"
 
-/* The lineage is over: one row says so, the reply says why. */
-static int stop(struct service *service, int64_t id, const char *state, const char *reason,
-                const char *advice, json_t **reply, struct oom_error *err)
+/* The lineage is over: one row says so, the reply says why; an intention whose rung could not be
+ * made is gone. `by` (of a stopped one): "ladder", a
+ * "bound", "dry-run", or "" for its owner's wish. */
+static int stop(struct service *service, int64_t id, const char *state, const char *by,
+                const char *reason, const char *advice, json_t **reply, struct oom_error *err)
 {
-    if (lineage_set_state(service->db, id, state, reason, advice, err) < 0)
+    if (lineage_set_state(service->db, id, state, reason, advice, err) < 0 ||
+        db_run(service->db, err, "UPDATE lineage SET stopped_by = ? WHERE id = ?", "si", by, id) <
+            0 ||
+        db_run(service->db, err, "DELETE FROM attempt WHERE lineage = ? AND state = 'intended'",
+               "i", id) < 0)
         return -1;
     *reply = json_pack("{s:s, s:o, s:o}", "action", "stop", "reason", oom_json_text(reason),
                        "advice", oom_json_text(advice));
@@ -150,18 +156,19 @@ static int decided(struct service *service, const json_t *lineage, const json_t 
     oom_decision_init(&decision);
     int refused = budget_refuses(service, lineage, bound, sizeof(bound), err);
     if (refused)
-        return refused < 0 ? -1 : stop(service, id, "stopped", bound, "", reply, err);
+        return refused < 0 ? -1 : stop(service, id, "stopped", "bound", bound, "", reply, err);
     if (decide(service, lineage, attempts, number, body, &decision, err) < 0)
         goto out;
     if (decision.retry && json_get_bool(options, "dry_run", false)) {
         char reason[sizeof(decision.reason) + 64];
         snprintf(reason, sizeof(reason), "dry run: rung %s of %s would be next (%s)", decision.rung,
                  decision.policy, decision.reason);
-        status = stop(service, id, "stopped", reason, decision.advice, reply, err);
+        status = stop(service, id, "stopped", "dry-run", reason, decision.advice, reply, err);
     } else if (decision.retry) {
         status = store_retry(service, id, attempts, number, &decision, reply, err);
     } else {
-        status = stop(service, id, "stopped", decision.reason, decision.advice, reply, err);
+        status =
+            stop(service, id, "stopped", "ladder", decision.reason, decision.advice, reply, err);
     }
     if (status == 200) {
         json_t *full = oom_decision_to_json(&decision);
@@ -181,20 +188,23 @@ int next_step(struct service *service, const json_t *lineage, const json_t *atte
               struct oom_error *err)
 {
     int64_t id = json_get_int(lineage, "id", 0);
-    const char *state = json_get_string(lineage, "state", "");
+    const char *wish = json_get_string(lineage, "wish", "");
     const char *reason = json_get_string(body, "reason", "");
     const json_t *attempt = json_array_get(attempts, (size_t)number - 1);
 
     if (strcmp(outcome, "completed") == 0)
-        return stop(service, id, "completed", "", "", reply, err);
+        return stop(service, id, "completed", "", "", "", reply, err);
     if (strcmp(outcome, "cancelled") == 0)
-        return stop(service, id, "cancelled", reason, "", reply, err);
+        return stop(service, id, "cancelled", "", reason, "", reply, err);
     if (strcmp(outcome, "oom") != 0)
-        return stop(service, id, "failed", reason, "", reply, err);
-    if (strcmp(state, "stopped") == 0 || strcmp(state, "held") == 0)
-        return stop(service, id, state, json_get_string(lineage, "reason", ""), "", reply, err);
+        return stop(service, id, "failed", "", reason, "", reply, err);
+    if (strcmp(wish, "stop") == 0)
+        return stop(service, id, "stopped", "", "its owner said: no more retries", "", reply, err);
+    if (strcmp(wish, "hold") == 0)
+        return stop(service, id, "held", "", "its owner holds the present settings", "", reply,
+                    err);
     if (strcmp(json_get_string(attempt, "applied", ""), "no") == 0)
-        return stop(service, id, "stopped",
+        return stop(service, id, "stopped", "ladder",
                     "the change that this attempt was to run with did not arrive at the training "
                     "program, and it ran out of memory again; another retry would repeat that",
                     json_get_string(attempt, "proof", ""), reply, err);

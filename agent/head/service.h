@@ -25,7 +25,10 @@ struct service_limits {
     int default_retries;
     int attempts_per_user_day;
     double gpu_hours_per_user_day;
-    int cooldown_failures; /* lineages of one policy version that failed alike in a row */
+    int attempts_per_account_day;
+    double gpu_hours_per_account_day;
+    double max_lineage_hours; /* all failed attempts of one lineage together, by the clock */
+    int cooldown_failures;    /* lineages of one policy version that failed alike in a row */
     int cooldown_s;
     int64_t max_mem_mib; /* site maximum for raised memory */
 };

@@ -13,6 +13,7 @@
 #include "agent/lib/child.h"
 #include "agent/lib/config.h"
 #include "agent/sched/sched.h"
+#include "agent/sched/slurm_accepts.h"
 #include "agent/sched/slurm_dependents.h"
 #include "agent/sched/slurm_fields.h"
 #include "agent/sched/slurm_marked.h"
@@ -52,7 +53,8 @@ static void set_fact(struct oom_values *facts, const char *name, int64_t value)
 static int64_t partition_max_mib(const char *partition)
 {
     const char *show[] = {"scontrol", "-o", "show", "partition", partition, NULL};
-    const char *nodes[] = {"sinfo", "-h", "-p", partition, "-o", "%m", NULL};
+    /* Exact: without -e nodes of different memory are one line, "300+". */
+    const char *nodes[] = {"sinfo", "-h", "-e", "-p", partition, "-o", "%m", NULL};
     char *text = NULL, word[64];
     int64_t most = -1;
 
@@ -92,6 +94,13 @@ static int describe(const char *job, struct oom_values *facts, struct oom_error 
         struct tm end = {.tm_isdst = -1};
         if (strptime(word, "%Y-%m-%dT%H:%M:%S", &end))
             set_fact(facts, "slurm.time_left_s", (int64_t)(mktime(&end) - time(NULL)));
+    }
+    /* Only where the site accounts for GPUs: AccountingStorageTRES=gres/gpu. */
+    if (slurm_field(text, "AllocTRES", word, sizeof(word)) ||
+        slurm_field(text, "TRES", word, sizeof(word))) {
+        const char *gpus = strstr(word, "gres/gpu=");
+        if (gpus && atoll(gpus + 9) > 0)
+            set_fact(facts, "slurm.gpus", atoll(gpus + 9));
     }
     int64_t mem_mib = -1;
     if (slurm_field(text, "MinMemoryNode", word, sizeof(word)))
@@ -338,6 +347,7 @@ const struct sched sched_slurm = {
     .inside = inside,
     .describe = describe,
     .limits = limits,
+    .accepts = slurm_accepts,
     .requeue = requeue,
     .submit = submit,
     .release = release,

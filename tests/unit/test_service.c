@@ -375,6 +375,149 @@ static void a_checkpoint_is_gone_on_from(void **state)
     json_decref(reply);
 }
 
+static json_t *begin_for(struct fixture *f, uid_t uid, const char *account, const char *job)
+{
+    json_t *body = begin_body(job, "t1", 0);
+
+    json_object_set_new(body, "account", json_string(account));
+    json_object_set_new(body, "gpus", json_integer(2));
+    return call_as(f, uid, "POST", "/v1/attempts/begin", body, 200);
+}
+
+/* Ends attempt 1 of a new lineage by running out; the reply. */
+static json_t *run_out(struct fixture *f, uid_t uid, const char *account, const char *job)
+{
+    json_t *reply = begin_for(f, uid, account, job);
+    json_int_t lineage = json_get_int(reply, "lineage", 0);
+
+    json_decref(reply);
+    return call_as(f, uid, "POST", "/v1/attempts/end", oom_end(lineage, 1, "12288"), 200);
+}
+
+static void assert_stop(json_t *reply, const char *because)
+{
+    assert_string_equal(json_get_string(reply, "action", ""), *because ? "stop" : "retry");
+    if (!strstr(json_get_string(reply, "reason", ""), because))
+        print_error("%s\n", json_get_string(reply, "reason", ""));
+    assert_non_null(strstr(json_get_string(reply, "reason", ""), because));
+    json_decref(reply);
+}
+
+/* Two users of one account: together they reach its bound, a user of another account does not. */
+static void bounds_on_an_account(void **state)
+{
+    struct fixture *f = *state;
+    struct service_limits limits = service_default_limits;
+
+    limits.attempts_per_account_day = 2;
+    f->service.limits = &limits;
+    assert_stop(run_out(f, ALICE, "llm", "120"), "");
+    assert_stop(run_out(f, BO, "llm", "121"), "");
+    assert_stop(run_out(f, BO, "llm", "122"), "attempts_per_account_day");
+    assert_stop(run_out(f, BO, "other", "123"), "");
+    assert_stop(run_out(f, BO, "", "124"), "");
+
+    /* The allocation counts, as the scheduler tells it at the end: 8 GPUs, not 2. */
+    limits.attempts_per_account_day = 0;
+    limits.gpu_hours_per_account_day = 7.5;
+    json_t *reply = begin_for(f, ALICE, "vision", "125"), *body;
+    json_int_t lineage = json_get_int(reply, "lineage", 0);
+    json_decref(reply);
+    assert_int_equal(db_run(f->service.db, NULL,
+                            "UPDATE attempt SET started_ms = started_ms - 3600000 "
+                            "WHERE lineage = ?",
+                            "i", (int64_t)lineage),
+                     0);
+    body = oom_end(lineage, 1, "12288");
+    json_object_set_new(json_object_get(body, "values"), "slurm.gpus",
+                        json_pack("{s:s, s:s}", "value", "8", "source", "scheduler"));
+    assert_stop(call(f, "POST", "/v1/attempts/end", body, 200), "gpu_hours_per_account_day");
+    limits.gpu_hours_per_account_day = 8.5;
+    assert_stop(run_out(f, BO, "vision", "126"), "");
+
+    reply = call_as(f, BO, "GET", "/v1/budget", NULL, 200);
+    json_t *row, *accounts = json_object_get(reply, "accounts");
+    size_t i;
+    double vision = 0;
+    assert_int_equal(json_array_size(json_object_get(reply, "users")), 1);
+    assert_int_equal(json_array_size(accounts), 3);
+    json_array_foreach(accounts, i,
+                       row) if (strcmp(json_get_string(row, "account", ""), "vision") == 0) vision =
+        json_number_value(json_object_get(row, "gpu_hours"));
+    assert_true(vision > 7.99 && vision < 8.01);
+    json_decref(reply);
+    reply = call_as(f, 0, "GET", "/v1/budget", NULL, 200);
+    assert_int_equal(json_array_size(json_object_get(reply, "users")), 2);
+    json_decref(reply);
+}
+
+static void failed_attempts_take_a_bounded_time(void **state)
+{
+    struct fixture *f = *state;
+    struct service_limits limits = service_default_limits;
+    json_t *reply = begin_for(f, ALICE, "", "130");
+    json_int_t lineage = json_get_int(reply, "lineage", 0);
+
+    json_decref(reply);
+    limits.max_lineage_hours = 1;
+    f->service.limits = &limits;
+    assert_int_equal(db_run(f->service.db, NULL,
+                            "UPDATE attempt SET started_ms = started_ms - 3700000 "
+                            "WHERE lineage = ?",
+                            "i", (int64_t)lineage),
+                     0);
+    assert_stop(call(f, "POST", "/v1/attempts/end", oom_end(lineage, 1, "12288"), 200),
+                "max_lineage_hours");
+    assert_stop(run_out(f, ALICE, "", "131"), "");
+}
+
+/* A lineage that its ladder could not help: the only rung that is left is refused. */
+static void use_up(struct fixture *f, uid_t uid, const char *job)
+{
+    json_t *reply = begin_for(f, uid, "", job);
+    json_int_t lineage = json_get_int(reply, "lineage", 0);
+    json_t *refused = json_array();
+
+    json_decref(reply);
+    for (int i = 0; i < 32; i++) {
+        json_t *body = oom_end(lineage, 1, "12288");
+        json_object_set(body, "refused", refused);
+        reply = call_as(f, uid, "POST", "/v1/attempts/end", body, 200);
+        bool stopped = strcmp(json_get_string(reply, "action", ""), "stop") == 0;
+        json_array_append_new(refused,
+                              json_pack("{s:s, s:s}", "rung", json_get_string(reply, "rung", ""),
+                                        "why", "cannot be written"));
+        json_decref(reply);
+        if (stopped)
+            break;
+    }
+    json_decref(refused);
+}
+
+static void a_policy_that_does_not_help_pauses(void **state)
+{
+    struct fixture *f = *state;
+    struct service_limits limits = service_default_limits;
+
+    limits.cooldown_failures = 2;
+    f->service.limits = &limits;
+    use_up(f, ALICE, "140");
+    assert_stop(run_out(f, ALICE, "", "141"), "");
+    use_up(f, ALICE, "142");
+    assert_stop(run_out(f, ALICE, "", "143"), "cooldown_failures");
+    /* One user's jobs do not hold up the others; being held up is no further failure. */
+    assert_stop(run_out(f, BO, "", "144"), "");
+    use_up(f, BO, "145");
+    assert_stop(run_out(f, BO, "", "146"), "cooldown_failures");
+    assert_stop(run_out(f, 2003, "", "147"), "cooldown_failures");
+    assert_int_equal(db_run(f->service.db, NULL,
+                            "UPDATE lineage SET updated_ms = updated_ms - "
+                            "3700000 WHERE stopped_by = 'ladder'",
+                            ""),
+                     0);
+    assert_stop(run_out(f, 2003, "", "148"), "");
+}
+
 static void an_owner_stops_and_holds(void **state)
 {
     struct fixture *f = *state;
@@ -392,6 +535,47 @@ static void an_owner_stops_and_holds(void **state)
     reply = call(f, "GET", "/v1/history/112", NULL, 200);
     assert_string_equal(json_get_string(json_object_get(reply, "lineage"), "state", ""), "held");
     json_decref(reply);
+    /* Its last attempt is open again for the agent, which decides what comes next. */
+    snprintf(path, sizeof(path), "/v1/lineages/%lld/resume", (long long)lineage);
+    json_decref(call_as(f, BO, "POST", path, NULL, 403));
+    reply = call(f, "POST", path, NULL, 200);
+    assert_true(json_get_bool(reply, "reopened", false));
+    json_decref(reply);
+    reply = call(f, "GET", "/v1/attempts/open", NULL, 200);
+    assert_int_equal(json_array_size(json_object_get(reply, "attempts")), 1);
+    json_decref(reply);
+    reply = call(f, "POST", "/v1/attempts/end", oom_end(lineage, 1, "12288"), 200);
+    assert_string_equal(json_get_string(reply, "action", ""), "retry");
+    json_decref(reply);
+    /* What was said while the next attempt waits holds when it runs. */
+    snprintf(path, sizeof(path), "/v1/lineages/%lld/stop", (long long)lineage);
+    json_decref(call(f, "POST", path, NULL, 200));
+    json_decref(begin(f, "112", "t2", 1));
+    reply = call(f, "POST", "/v1/attempts/end", oom_end(lineage, 2, "8192"), 200);
+    assert_string_equal(json_get_string(reply, "action", ""), "stop");
+    json_decref(reply);
+    reply = call(f, "GET", "/v1/history/112", NULL, 200);
+    assert_string_equal(json_get_string(json_object_get(reply, "lineage"), "state", ""), "stopped");
+    json_decref(reply);
+}
+
+static void what_is_over_is_not_steered(void **state)
+{
+    struct fixture *f = *state;
+    json_t *reply = begin(f, "113", "t1", 0);
+    json_int_t lineage = json_get_int(reply, "lineage", 0);
+    char path[64];
+
+    json_decref(reply);
+    json_decref(call(f, "POST", "/v1/attempts/end",
+                     json_pack("{s:I, s:i, s:b, s:{s:i}}", "lineage", lineage, "attempt", 1,
+                               "completed", 1, "exit", "exit_code", 0),
+                     200));
+    for (const char *const *verb = (const char *[]){"stop", "hold", "resume", NULL}; *verb;
+         verb++) {
+        snprintf(path, sizeof(path), "/v1/lineages/%lld/%s", (long long)lineage, *verb);
+        json_decref(call(f, "POST", path, NULL, 409));
+    }
 }
 
 static void a_change_that_did_not_arrive_ends_it(void **state)
@@ -546,6 +730,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(not_memory_is_not_retried, setup, teardown),
         cmocka_unit_test_setup_teardown(memory_is_bounded_by_the_site, setup, teardown),
         cmocka_unit_test_setup_teardown(bounds_on_a_user, setup, teardown),
+        cmocka_unit_test_setup_teardown(bounds_on_an_account, setup, teardown),
+        cmocka_unit_test_setup_teardown(failed_attempts_take_a_bounded_time, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_policy_that_does_not_help_pauses, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_over_is_not_steered, setup, teardown),
         cmocka_unit_test_setup_teardown(a_checkpoint_is_gone_on_from, setup, teardown),
         cmocka_unit_test_setup_teardown(an_owner_stops_and_holds, setup, teardown),
         cmocka_unit_test_setup_teardown(a_change_that_did_not_arrive_ends_it, setup, teardown),
