@@ -237,7 +237,8 @@ static int decide(struct run *run, struct attempt *attempt, const struct oom_inc
             say("the decision of %s cannot be read: %s", api_where(run->api), err.text);
             break;
         }
-        if (!policy || prepare(run, policy, total, &err) == 0) {
+        if ((!policy || prepare(run, policy, total, &err) == 0) &&
+            next_resources(run, decision, total, &err) == 0) {
             result = 0;
             break;
         }

@@ -215,6 +215,10 @@ int next_edits(const struct oom_edits *all, bool resources, struct oom_edits *ou
 /* Tells the head something about an attempt: "diff", "applied", "proof", "acted", "stopped". */
 int next_note(struct run *run, int64_t lineage, int64_t number, const char *key, const char *text);
 
+/* 0: what the decision changes of the job's resources can be had; -1 and err: it cannot. */
+int next_resources(const struct run *run, const struct oom_decision *decision,
+                   const struct oom_edits *total, struct oom_error *err);
+
 /* Does what was decided: `total` are all edits in force (taken over when the next attempt starts
  * in this allocation), `number` is the next attempt's. */
 enum next next_start(struct run *run, struct attempt *attempt, const struct oom_decision *decision,

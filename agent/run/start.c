@@ -28,6 +28,22 @@ int next_edits(const struct oom_edits *all, bool resources, struct oom_edits *ou
     return 0;
 }
 
+int next_resources(const struct run *run, const struct oom_decision *decision,
+                   const struct oom_edits *total, struct oom_error *err)
+{
+    struct oom_edits changed = {NULL, 0}, wanted = {NULL, 0};
+    int rc = 0;
+
+    if (!run->sched || !run->sched->accepts)
+        return 0;
+    if (next_edits(&decision->edits, true, &changed) == 0 && changed.count > 0 &&
+        next_edits(total, true, &wanted) == 0)
+        rc = run->sched->accepts(run->job, &wanted, err);
+    oom_edits_free(&changed);
+    oom_edits_free(&wanted);
+    return rc;
+}
+
 int next_note(struct run *run, int64_t lineage, int64_t number, const char *key, const char *text)
 {
     json_t *body = json_pack("{s:I, s:I, s:o}", "lineage", (json_int_t)lineage, "attempt",

@@ -36,6 +36,10 @@ struct sched {
     /* What the described job could be given at most ("slurm.mem_max_mib"). NULL: describe says. */
     int (*limits)(struct oom_values *facts, struct oom_error *err);
 
+    /* 0: with these resources the job would run, as far as the scheduler can tell now; -1: it would
+     * be refused or wait for good, and err says why. NULL: nobody can be asked. */
+    int (*accepts)(const char *job, const struct oom_edits *resources, struct oom_error *err);
+
     /* The same job again, with changed resources (edits named "slurm:mem" and the like), from
      * inside it or from outside, running or ended. `restart` is how often it had been restarted
      * when the failed attempt ran: more than that means that this was done before. Returns when

@@ -26,7 +26,7 @@ static const struct field {
     {"Licenses", "licenses", "(null)"},
     {"CPUs/Task", "cpus-per-task", "N/A"},
     {"NumTasks", "ntasks", "N/A"},
-    {"ExcNodeList", "exclude", "(null)"},
+    {"ReqNodeList", "nodelist", "(null)"},
     {"TresPerNode", "gres", "(null)"},
     {"WCKey", "wckey", "(null)"},
     {"MailUser", "mail-user", "(null)"},
@@ -51,6 +51,20 @@ static const char *edit_of(const struct oom_edits *resources, const char *knob)
         if (strcmp(resources->items[i].knob, knob) == 0)
             return resources->items[i].new_value;
     return NULL;
+}
+
+/* An edit names all nodes that are excluded, those of the job itself among them. */
+static int add_excluded(struct slurm_options *out, const char *text,
+                        const struct oom_edits *resources)
+{
+    const char *changed = edit_of(resources, "slurm:exclude");
+    char word[4096];
+
+    if (changed)
+        return slurm_options_add(out, "exclude", changed);
+    if (!slurm_field(text, "ExcNodeList", word, sizeof(word)) || strcmp(word, "(null)") == 0)
+        return 0;
+    return slurm_options_add(out, "exclude", word);
 }
 
 /* Memory comes per node or per CPU. */
@@ -185,6 +199,8 @@ int slurm_options_from_text(const char *text, const struct oom_edits *resources,
         rc = add_nodes(out, text);
     if (rc == 0)
         rc = add_memory(out, text, resources);
+    if (rc == 0)
+        rc = add_excluded(out, text, resources);
     if (rc == 0)
         rc = add_array(out, text);
     if (rc == 0)
