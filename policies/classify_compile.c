@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * All literals of all signatures become one Hyperscan database, so that a log is read once
- * whatever the number of signatures; frame rules become a hash by function name. */
+ * The literals of all signatures become one search, so that a log is read once whatever the number
+ * of signatures; frame rules become a hash by function name. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,51 +57,12 @@ static int literals_group(struct oom_signatures *set)
     return 0;
 }
 
-static int database_build(const struct oom_signatures *set, bool look_alikes, hs_database_t **out,
-                          struct oom_error *err)
-{
-    size_t n = set->literal_count;
-    const char **texts = calloc(n, sizeof(*texts));
-    size_t *lengths = calloc(n, sizeof(*lengths));
-    unsigned int *flags = calloc(n, sizeof(*flags));
-    unsigned int *ids = calloc(n, sizeof(*ids));
-    hs_compile_error_t *compile_error = NULL;
-    int rc = -1;
-
-    if (texts && lengths && flags && ids) {
-        size_t count = 0;
-        for (size_t i = 0; i < n; i++) {
-            if (set->literals[i].only_look_alike && !look_alikes)
-                continue;
-            texts[count] = set->literals[i].text;
-            lengths[count] = set->literals[i].length;
-            flags[count] = set->literals[i].nocase ? HS_FLAG_CASELESS : 0;
-            ids[count++] = (unsigned int)i;
-        }
-        if (hs_compile_lit_multi(texts, flags, ids, lengths, (unsigned int)count, HS_MODE_BLOCK,
-                                 NULL, out, &compile_error) == HS_SUCCESS)
-            rc = 0;
-        else
-            oom_errorf(err, "signatures: cannot compile the search: %s",
-                       compile_error ? compile_error->message : "unknown reason");
-        if (compile_error)
-            hs_free_compile_error(compile_error);
-    } else {
-        oom_errorf(err, "signatures: out of memory");
-    }
-    free(texts);
-    free(lengths);
-    free(flags);
-    free(ids);
-    return rc;
-}
-
 int oom_signatures_compile_literals(struct oom_signatures *set, struct oom_error *err)
 {
-    if (literals_group(set))
+    if (literals_group(set) || oom_fragments_choose(set))
         return oom_errorf(err, "signatures: out of memory");
     oom_frame_rules_index(set);
-    if (database_build(set, true, &set->database, err))
+    if (oom_fragments_compile(set, true, &set->database, err))
         return -1;
-    return database_build(set, false, &set->essential, err);
+    return oom_fragments_compile(set, false, &set->essential, err);
 }

@@ -111,31 +111,51 @@ static bool progress_wanted(const struct stream *stream)
            stream->phase == OOM_PHASE_INIT;
 }
 
+/* In the order of the set, whatever the order on the line. */
+static void propose(struct block *block, uint16_t sig, enum sig_kind kind)
+{
+    size_t at = block->hit_count;
+
+    while (at > 0 && block->hits[at - 1] > sig)
+        at--;
+    if (block->hit_count == HITS_MAX || (at > 0 && block->hits[at - 1] == sig))
+        return;
+    memmove(block->hits + at + 1, block->hits + at, (block->hit_count - at) * sizeof(sig));
+    block->hits[at] = sig;
+    block->hit_count++;
+    block->hit_kinds |= 1u << kind;
+}
+
+static void literal_found(struct block *block, const struct literal *literal, size_t to)
+{
+    const struct oom_signatures *set = block->classifier->set;
+
+    if (literal->only_progress && !progress_wanted(block->stream))
+        return;
+    if (block->piece_start == SIZE_MAX)
+        piece_open(block, to);
+    for (uint32_t i = 0; i < literal->count; i++) {
+        uint16_t sig = set->literal_sigs[literal->first + i];
+        propose(block, sig, set->items[sig].kind);
+    }
+}
+
 static int on_hit(unsigned int id, unsigned long long from, unsigned long long to,
                   unsigned int flags, void *context)
 {
     struct block *block = context;
     const struct oom_signatures *set = block->classifier->set;
-    const struct literal *literal = &set->literals[id];
+    const struct fragment *fragment = &set->fragments[id];
 
     (void)from;
     (void)flags;
     /* What the last piece says decides whether progress is waited for. */
     if (block->piece_start != SIZE_MAX && to > block->piece_end)
         piece_close(block);
-    if (literal->only_progress && !progress_wanted(block->stream))
-        return 0;
-    if (block->piece_start == SIZE_MAX)
-        piece_open(block, (size_t)to);
-    for (uint32_t i = 0; i < literal->count; i++) {
-        uint16_t sig = set->literal_sigs[literal->first + i];
-        size_t k = 0;
-        while (k < block->hit_count && block->hits[k] != sig)
-            k++;
-        if (k < block->hit_count || k == HITS_MAX)
-            continue;
-        block->hits[block->hit_count++] = sig;
-        block->hit_kinds |= 1u << set->items[sig].kind;
+    for (uint32_t i = 0; i < fragment->count; i++) {
+        const struct literal *literal = &set->literals[fragment->first + i];
+        if (oom_literal_is_at(literal, block->bytes, block->length, (size_t)to))
+            literal_found(block, literal, (size_t)to);
     }
     return 0;
 }
@@ -183,7 +203,8 @@ static int scan_block(struct oom_classifier *classifier, struct stream *stream, 
     const hs_database_t *database = classifier->look_alikes < LOOK_ALIKES_SEARCHED
                                         ? classifier->set->database
                                         : classifier->set->essential;
-    if (hs_scan(database, bytes, (unsigned int)length, 0, classifier->scratch, on_hit, &block) !=
+    const unsigned int scan_length = (unsigned int)length;
+    if (hs_scan_vector(database, &bytes, &scan_length, 1, 0, classifier->scratch, on_hit, &block) !=
         HS_SUCCESS)
         return -1;
     piece_close(&block);

@@ -109,8 +109,15 @@ struct literal {
     bool nocase;
     uint32_t first; /* into literal_sigs */
     uint32_t count;
-    bool only_progress;   /* all its signatures are progress: skipped while nobody waits */
-    bool only_look_alike; /* all are look-alikes: not searched for ever */
+    bool only_progress;     /* all its signatures are progress: skipped while nobody waits */
+    bool only_look_alike;   /* all are look-alikes: not searched for ever */
+    size_t fragment_offset; /* the part of it that is searched */
+    size_t fragment_length;
+};
+
+struct fragment {
+    uint32_t first; /* into literals */
+    uint32_t count;
 };
 
 struct oom_signatures {
@@ -125,7 +132,9 @@ struct oom_signatures {
     size_t literal_count;
     uint16_t *literal_sigs;
     size_t literal_sig_count;
-    hs_database_t *database;  /* all literals */
+    struct fragment *fragments;
+    size_t fragment_count;
+    hs_database_t *database;  /* all fragments */
     hs_database_t *essential; /* without those that only look-alikes need */
     pcre2_match_context *match_context;
     bool compiled;
@@ -141,6 +150,14 @@ int oom_strength_parse(const char *name, int *out);
 /* classify_schema.c: adds signatures and frame rules of one document. */
 int oom_schema_add(struct oom_signatures *set, json_t *document, const char *name,
                    struct oom_error *err);
+
+/* classify_fragments.c */
+int oom_fragments_choose(struct oom_signatures *set);
+int oom_fragments_compile(const struct oom_signatures *set, bool look_alikes, hs_database_t **out,
+                          struct oom_error *err);
+/* Is the literal, whose fragment ends at `fragment_end`, there as a whole? */
+bool oom_literal_is_at(const struct literal *literal, const char *bytes, size_t length,
+                       size_t fragment_end);
 
 /* classify_compile.c */
 int oom_signatures_compile_literals(struct oom_signatures *set, struct oom_error *err);

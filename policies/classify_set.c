@@ -58,6 +58,7 @@ void oom_signatures_free(struct oom_signatures *set)
     free(set->rules);
     free(set->literals);
     free(set->literal_sigs);
+    free(set->fragments);
     free(set);
 }
 
