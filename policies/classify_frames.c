@@ -94,19 +94,52 @@ static uint16_t find_cached(struct oom_classifier *classifier, const char *funct
     for (size_t i = 0; i < length; i++)
         key = (key ^ (unsigned char)function[i]) * UINT64_C(0x100000001b3);
     key |= 1;
-    struct frame_memo *memo = &classifier->frame_memo[(key >> 20) % FRAME_MEMO];
-    if (memo->key != key) {
-        memo->key = key;
-        memo->rule = oom_frame_rule_find(classifier->set, function, length, file, file_length);
+    /* A pair: a new frame takes the place of the older of two. */
+    struct frame_memo *memo = &classifier->frame_memo[oom_hash_spread(key) % (FRAME_MEMO / 2) * 2];
+    if (memo[0].key == key)
+        return memo[0].rule;
+    if (memo[1].key == key)
+        return memo[1].rule;
+    memo[1] = memo[0];
+    memo[0].key = key;
+    memo[0].rule = oom_frame_rule_find(classifier->set, function, length, file, file_length);
+    return memo[0].rule;
+}
+
+/* memmem for a short needle that is mostly not there: memchr is several times faster. */
+static const char *find_file(const char *at, const char *end)
+{
+    while (end - at >= 8 && (at = memchr(at, 'F', (size_t)(end - at) - 4)) != NULL) {
+        if (memcmp(at, "File ", 5) == 0)
+            return at;
+        at++;
     }
-    return memo->rule;
+    return NULL;
+}
+
+/* The function's name behind the file's: `", line 12, in f`. */
+static const char *find_function(const char *file_end, const char *end)
+{
+    static const char line[] = "\", line ";
+    const char *at = file_end;
+
+    if ((size_t)(end - at) > sizeof(line) && memcmp(at, line, sizeof(line) - 1) == 0) {
+        at += sizeof(line) - 1;
+        while (at < end && *at >= '0' && *at <= '9')
+            at++;
+        if (end - at > 5 && memcmp(at, ", in ", 5) == 0)
+            return at + 5;
+    }
+    size_t rest = (size_t)(end - file_end);
+    const char *in = memmem(file_end, rest < 64 ? rest : 64, " in ", 4);
+    return in ? in + 4 : file_end;
 }
 
 const char *oom_frame_parse(struct oom_classifier *classifier, const char *text, size_t length,
                             uint16_t *rule)
 {
     const char *end = text + length;
-    const char *file = memmem(text, length, "File ", 5);
+    const char *file = find_file(text, end);
 
     if (!file || end - file < 8)
         return NULL;
@@ -117,9 +150,7 @@ const char *oom_frame_parse(struct oom_classifier *classifier, const char *text,
     const char *file_end = memchr(file, '"', (size_t)(end - file));
     if (!file_end)
         return NULL;
-    size_t rest = (size_t)(end - file_end);
-    const char *in = memmem(file_end, rest < 64 ? rest : 64, " in ", 4);
-    const char *function = in ? in + 4 : file_end;
+    const char *function = find_function(file_end, end);
     const char *stop = function;
     while (stop < end && *stop != ' ' && *stop != '(' && *stop != '\\' && *stop != ',' &&
            *stop != '\r' && *stop != '"')

@@ -91,6 +91,8 @@ static bool prefix_bracket_rank(struct cursor *c, struct line_view *view)
     static const char *const words[] = {"[rank", "[Rank",    "[default",
                                         "[RANK", "[trainer", "[worker"};
 
+    if (left(c) < 6 || *c->at != '[' || !isalpha((unsigned char)c->at[1]))
+        return false;
     for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
         if (!starts(c, words[i]))
             continue;

@@ -14,6 +14,13 @@
 
 #include "oomretry/classify.h"
 
+/* The low bits of an FNV hash tell little about the last bytes; this spreads them over all. */
+static inline uint64_t oom_hash_spread(uint64_t hash)
+{
+    hash = (hash ^ hash >> 32) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 29;
+}
+
 /* --- signatures ----------------------------------------------------------------------------- */
 
 enum sig_kind {

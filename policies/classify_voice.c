@@ -9,7 +9,7 @@
 struct voice *oom_voice_get(struct oom_classifier *classifier, int stream, uint64_t id)
 {
     uint64_t key = (id ^ ((uint64_t)(stream + 1) * UINT64_C(0x9e3779b97f4a7c15))) | 1;
-    size_t home = (size_t)((key >> 17) % VOICES_MAX);
+    size_t home = (size_t)(oom_hash_spread(key) % VOICES_MAX);
     struct voice *oldest = NULL;
 
     for (size_t i = 0; i < 8; i++) {

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CHUNK_BYTES      (1024u * 1024)
+#define CHUNK_BYTES      (128u * 1024) /* what the processor keeps near */
 #define DECOMPRESSED_MAX (INT64_C(1) << 40)
 
 static int read_some(int fd, char *buffer, size_t size, size_t *length)

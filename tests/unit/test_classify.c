@@ -272,6 +272,31 @@ static void interleaved_streams(void **state)
     oom_classifier_free(classifier);
 }
 
+/* Every rank of a node full of processes prints its own traceback, line by line in turn. */
+static void interleaved_ranks(void **state)
+{
+    enum { RANKS = 256, LOOKED_AT = 0 };
+    struct oom_classifier *classifier = oom_classifier_new(set);
+    struct oom_incident incident;
+    int stream = oom_classifier_open(classifier, "x", 1);
+    char line[200];
+
+    (void)state;
+    for (int rank = 0; rank < RANKS; rank++) {
+        snprintf(line, sizeof(line), "[rank%d]:   File \"/x/%s.py\", line 1, in %s\n", rank,
+                 rank == LOOKED_AT ? "verl/workers/fsdp_workers" : "torch/autograd/__init__",
+                 rank == LOOKED_AT ? "compute_log_prob" : "backward");
+        feed(classifier, stream, line);
+    }
+    snprintf(line, sizeof(line), "[rank%d]: %s", LOOKED_AT, OOM_LINE);
+    feed(classifier, stream, line);
+    assert_int_equal(oom_classifier_verdict(classifier, NULL, &incident, NULL), 0);
+    assert_int_equal(incident.phase, OOM_PHASE_LOG_PROBS);
+    assert_int_equal(incident.cause.rank, LOOKED_AT);
+    oom_incident_free(&incident);
+    oom_classifier_free(classifier);
+}
+
 /* The same log under different ends. */
 static void exit_data_weigh(void **state)
 {
@@ -398,11 +423,11 @@ static void bad_streams_are_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(failures_of_memory),     cmocka_unit_test(look_alikes),
-        cmocka_unit_test(portions_do_not_matter), cmocka_unit_test(looking_while_it_runs),
-        cmocka_unit_test(interleaved_streams),    cmocka_unit_test(exit_data_weigh),
-        cmocka_unit_test(floods_are_bounded),     cmocka_unit_test(an_incident_survives_json),
-        cmocka_unit_test(bad_streams_are_errors),
+        cmocka_unit_test(failures_of_memory),        cmocka_unit_test(look_alikes),
+        cmocka_unit_test(portions_do_not_matter),    cmocka_unit_test(looking_while_it_runs),
+        cmocka_unit_test(interleaved_streams),       cmocka_unit_test(interleaved_ranks),
+        cmocka_unit_test(exit_data_weigh),           cmocka_unit_test(floods_are_bounded),
+        cmocka_unit_test(an_incident_survives_json), cmocka_unit_test(bad_streams_are_errors),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
