@@ -264,6 +264,13 @@ static bool any_argument(const json_t *globs, const char *const *args, size_t co
     return false;
 }
 
+bool oom_policy_excludes(const struct oom_policy *policy, const char *program)
+{
+    const json_t *recognise = json_object_get(policy->document, "recognise");
+
+    return any_matches(json_object_get(recognise, "not_programs"), program);
+}
+
 bool oom_policy_recognises(const struct oom_policy *policy, const char *program,
                            const char *const *args, size_t args_count)
 {
@@ -271,9 +278,8 @@ bool oom_policy_recognises(const struct oom_policy *policy, const char *program,
     const json_t *programs = json_object_get(recognise, "programs");
     const json_t *with = json_object_get(recognise, "with_argument");
     const json_t *without = json_object_get(recognise, "without_argument");
-    const json_t *not_programs = json_object_get(recognise, "not_programs");
 
-    if (!programs || !any_matches(programs, program) || any_matches(not_programs, program))
+    if (!programs || !any_matches(programs, program) || oom_policy_excludes(policy, program))
         return false;
     if (with && !any_argument(with, args, args_count))
         return false;

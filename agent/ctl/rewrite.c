@@ -50,7 +50,8 @@ static void add_set(struct arguments *a, char *text, struct argp_state *state)
     if (!equals || equals == text)
         argp_error(state, "--set takes KNOB=VALUE, not \"%s\"", text);
     *equals = '\0';
-    if (oom_edits_add(&a->edits, text, NULL, equals + 1, NULL) != 0)
+    /* hydra's "+" and "++" say how to write a key, and are no part of it. */
+    if (oom_edits_add(&a->edits, text + strspn(text, "+"), NULL, equals + 1, NULL) != 0)
         argp_failure(state, 2, 0, "out of memory");
     *equals = '=';
 }

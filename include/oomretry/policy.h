@@ -59,5 +59,7 @@ const struct oom_knob *oom_policy_knob(const struct oom_policy *policy, const ch
  * framework's training program. `program` is "relax.entrypoints.train", "train.py", "trl sft". */
 bool oom_policy_recognises(const struct oom_policy *policy, const char *program,
                            const char *const *args, size_t args_count);
+/* True when the policy says that this program is the framework's but does not train ("trl env"). */
+bool oom_policy_excludes(const struct oom_policy *policy, const char *program);
 
 #endif

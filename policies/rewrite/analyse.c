@@ -82,7 +82,7 @@ static bool recognised(struct rw *rw, const struct oom_policy *policy, const str
         return true;
     /* "trl sft" may also be known as "trl" with a first argument. */
     const char *blank = cmd->python ? NULL : strchr(program, ' ');
-    return blank &&
+    return blank && !oom_policy_excludes(policy, program) &&
            oom_policy_recognises(policy, rw_strndup(&rw->arena, program, (size_t)(blank - program)),
                                  args, count);
 }
@@ -138,6 +138,21 @@ static void mark_used(struct rw *rw, const struct rw_text *text, int depth)
     }
 }
 
+/* Whether it has become relevant just now. */
+static bool mark_decision(struct rw *rw, struct rw_decision *decision)
+{
+    if (decision->relevant)
+        return false;
+    decision->relevant = decision->commands;
+    if (decision->name)
+        decision->relevant |= rw_var_at(rw, decision->name, strlen(decision->name))->used;
+    for (size_t i = 0; i < decision->assigned.count && !decision->relevant; i++)
+        decision->relevant = decision->assigned.items[i]->used;
+    for (size_t i = 0; i < decision->read.count && decision->relevant; i++)
+        decision->read.items[i]->used = true;
+    return decision->relevant;
+}
+
 static void mark_relevant(struct rw_analysis *a)
 {
     struct rw *rw = &a->rw;
@@ -156,13 +171,11 @@ static void mark_relevant(struct rw_analysis *a)
     }
     for (size_t e = 0; e < rw->env_count; e++)
         rw_var_at(rw, rw->env_names[e], strlen(rw->env_names[e]))->used = true;
-    for (size_t d = 0; d < rw->decision_count; d++) {
-        struct rw_decision *decision = &rw->decisions[d];
-        decision->relevant |= decision->commands;
-        if (decision->name)
-            decision->relevant |= rw_var_at(rw, decision->name, strlen(decision->name))->used;
-        for (size_t i = 0; i < decision->assigned_count && !decision->relevant; i++)
-            decision->relevant = decision->assigned[i]->used;
+    /* What the condition of a relevant one reads is used as well, and what that depends on. */
+    for (bool more = true; more;) {
+        more = false;
+        for (size_t d = 0; d < rw->decision_count; d++)
+            more |= mark_decision(rw, &rw->decisions[d]);
     }
 }
 

@@ -2,6 +2,7 @@
  *
  * Branches: which way a world goes. A way that leaves the script ("usage; exit 1") is not taken by
  * default, so that the usual worlds reach the end. */
+#include <ctype.h>
 #include <string.h>
 
 #include "policies/rewrite/walk.h"
@@ -42,17 +43,45 @@ int rw_choose(struct rw *rw, uint64_t key, const char *name, int choices, uint64
     return rw->last ? choices - 1 : 0;
 }
 
-static void note_assigned(struct rw *rw, struct rw_decision *decision, const char *name,
-                          size_t length)
+static void add_var(struct rw *rw, struct rw_vars *vars, struct rw_var *var)
 {
-    struct rw_var *var = rw_var_at(rw, name, length);
-
-    for (size_t i = 0; i < decision->assigned_count; i++)
-        if (decision->assigned[i] == var)
+    for (size_t i = 0; i < vars->count; i++)
+        if (vars->items[i] == var)
             return;
-    decision->assigned = rw_more(&rw->arena, decision->assigned, decision->assigned_count,
-                                 &decision->assigned_capacity, sizeof(*decision->assigned));
-    decision->assigned[decision->assigned_count++] = var;
+    vars->items =
+        rw_more(&rw->arena, vars->items, vars->count, &vars->capacity, sizeof(*vars->items));
+    vars->items[vars->count++] = var;
+}
+
+static bool name_char(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+/* The variables of a condition, and those that their values came through. */
+static void note_read(struct rw *rw, const struct rw_buf *buf, struct rw_decision *decision,
+                      const struct rw_node *condition)
+{
+    const char *b = buf->bytes;
+
+    for (uint32_t at = condition->start; at + 1 < condition->end; at++) {
+        if (b[at] != '$')
+            continue;
+        uint32_t start = at + (b[at + 1] == '{' ? 2 : 1), end = start;
+        while (end < condition->end && name_char(b[end]))
+            end++;
+        if (end == start)
+            continue;
+        struct rw_var *var = rw_var_at(rw, b + start, end - start);
+        add_var(rw, &decision->read, var);
+        for (size_t i = 0; var->value && i < var->value->count && i < MAX_WAYS; i++) {
+            const struct rw_text *text = &var->value->items[i].text;
+            for (size_t f = 0; f < text->count; f++)
+                for (const struct rw_via *via = text->frags[f].via; via; via = via->next)
+                    if (via->name && *via->name)
+                        add_var(rw, &decision->read, rw_var_at(rw, via->name, strlen(via->name)));
+        }
+    }
 }
 
 /* Whether a command may lead to a program, or to assignments that are not in sight here. */
@@ -86,7 +115,7 @@ static void note(struct rw *rw, const struct rw_buf *buf, struct rw_decision *de
             size_t length = 0;
             while (name->start + length < name->end && buf->bytes[name->start + length] != '[')
                 length++;
-            note_assigned(rw, decision, buf->bytes + name->start, length);
+            add_var(rw, &decision->assigned, rw_var_at(rw, buf->bytes + name->start, length));
         } else if (node->type == RW_N_COMMAND) {
             decision->commands |= may_start(rw, buf, node);
         }
@@ -95,15 +124,25 @@ static void note(struct rw *rw, const struct rw_buf *buf, struct rw_decision *de
     }
 }
 
-/* The decision at a key, with what each of its ways could change. */
+/* The decision at a key, with what its condition reads and what each of its ways could change. */
 static void note_ways(struct rw *rw, const struct rw_buf *buf, uint64_t key, int choices,
-                      const uint32_t *from, const uint32_t *to, int ways)
+                      uint32_t condition, const uint32_t *from, const uint32_t *to, int ways)
 {
     size_t before = rw->decision_count;
     struct rw_decision *decision = rw_decision_at(rw, key, choices, NULL);
 
-    for (int i = 0; rw->decision_count > before && i < ways; i++)
+    if (rw->decision_count == before)
+        return;
+    if (condition)
+        note_read(rw, buf, decision, &buf->nodes[condition]);
+    for (int i = 0; i < ways; i++)
         note(rw, buf, decision, from[i], to[i]);
+}
+
+/* A condition that is settled in this world may be settled otherwise in another. */
+static uint64_t settled_key(uint64_t key)
+{
+    return rw_hash(key, UINT64_C(0x5e771ed));
 }
 
 static void take(struct rw *rw, struct rw_buf *buf, uint32_t from, uint32_t to)
@@ -184,8 +223,10 @@ void rw_conditional(struct rw *rw, struct rw_buf *buf, const struct rw_node *nod
     for (int i = first; i < b.count; i++)
         if (leaves(buf, b.from[i], b.to[i]))
             avoid |= UINT64_C(1) << (i - first);
+    if (settled >= 0)
+        note_ways(rw, buf, settled_key(key), 1, b.condition, b.from, b.to, b.count);
     if (ways > 1)
-        note_ways(rw, buf, key, ways, b.from + first, b.to + first, b.count - first);
+        note_ways(rw, buf, key, ways, b.condition, b.from + first, b.to + first, b.count - first);
     int choice = first + (ways > 1 ? rw_choose(rw, key, NULL, ways, avoid) : 0);
     if (choice < b.count)
         take(rw, buf, b.from[choice], b.to[choice]);
@@ -210,7 +251,7 @@ void rw_selection(struct rw *rw, struct rw_buf *buf, const struct rw_node *node)
     }
     if (!count)
         return;
-    note_ways(rw, buf, key, count, bodies, ends, count);
+    note_ways(rw, buf, key, count, 0, bodies, ends, count);
     int choice = count > 1 ? rw_choose(rw, key, NULL, count, avoid) : 0;
     take(rw, buf, bodies[choice], 0);
 }
@@ -220,6 +261,7 @@ void rw_list(struct rw *rw, struct rw_buf *buf, const struct rw_node *node,
 {
     uint64_t key = rw_hash(buf->key, node->order);
     int settled = -1;
+    uint32_t tested = 0;
     char op = '\0';
 
     for (uint32_t i = node->first; i; i = buf->nodes[i].next) {
@@ -233,13 +275,15 @@ void rw_list(struct rw *rw, struct rw_buf *buf, const struct rw_node *node,
         if (!op) {
             rw_walk_node(rw, buf, i, input);
             settled = rw_condition(rw, buf, child);
+            tested = i;
             continue;
         }
         bool run;
         if (settled >= 0) {
+            note_ways(rw, buf, settled_key(key), 1, tested, &i, &child->next, 1);
             run = settled == (op == '&');
         } else {
-            note_ways(rw, buf, key, 2, &i, &child->next, 1);
+            note_ways(rw, buf, key, 2, tested, &i, &child->next, 1);
             run = rw_choose(rw, key, NULL, 2, leaves(buf, i, child->next) ? 1 : 0) == 0;
         }
         if (run)

@@ -345,14 +345,20 @@ struct rw_env {
     const struct rw_env *next;
 };
 
+struct rw_vars {
+    struct rw_var **items;
+    size_t count, capacity;
+};
+
+/* A place where worlds may differ; or, with one choice, a condition that the script settles. */
 struct rw_decision {
     uint64_t key;
     size_t next;      /* in its bucket: index + 1; 0 none */
     const char *name; /* of a variable of the environment */
     int choices;
-    struct rw_var **assigned; /* that its branches assign */
-    size_t assigned_count, assigned_capacity;
-    bool commands; /* a branch starts something */
+    struct rw_vars assigned; /* by its branches */
+    struct rw_vars read;     /* by its condition: they decide what its branches change */
+    bool commands;           /* a branch starts something */
     bool relevant;
 };
 
