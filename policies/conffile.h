@@ -18,14 +18,23 @@ struct oom_conffile_entry {
 
 struct oom_config {
     struct oom_conffile_entry *items;
-    size_t count;
+    size_t count, capacity;
 };
+
+enum oom_config_format { OOM_CONFIG_YAML, OOM_CONFIG_JSON, OOM_CONFIG_TOML };
+
+/* By the name's ending. */
+enum oom_config_format oom_config_format_of(const char *path);
+
+#define OOM_CONFIG_MAX_PATH 512
 
 /* What the command line sets a path to; NULL: nothing. */
 typedef const char *oom_conffile_override_f(void *arg, const char *path);
 
-/* JSON is read as the YAML that it is. -1 when out of memory or nothing could be read. */
-int oom_config_parse(const char *bytes, size_t length, bool toml, struct oom_config *out);
+/* Of several YAML documents the first; of a text that breaks off what stands before that place.
+ * -1 when out of memory or nothing could be read. */
+int oom_config_parse(const char *bytes, size_t length, enum oom_config_format format,
+                     struct oom_config *out);
 void oom_config_free(struct oom_config *config);
 
 const struct oom_conffile_entry *oom_config_find(const struct oom_config *config, const char *path);
@@ -36,5 +45,14 @@ const struct oom_conffile_entry *oom_config_find(const struct oom_config *config
 bool oom_config_value(const struct oom_config *config, const char *path,
                       oom_conffile_override_f *override, void *arg, char *scratch, size_t size,
                       const char **value);
+
+/* ---- for those that read a format */
+struct conf_tree;
+
+/* -1 when it is full, or memory is. Values that are too long are left out. */
+int oom_config_add(struct oom_config *out, const char *path, const char *value, size_t length,
+                   uint32_t line);
+int oom_config_flatten(const struct conf_tree *tree, struct oom_config *out);
+void oom_config_read_toml(struct oom_config *out, const char *bytes, size_t length);
 
 #endif

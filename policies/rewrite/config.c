@@ -61,7 +61,7 @@ struct rw_config *rw_config_open(struct rw *rw, const struct oom_policy *policy,
         rw->source->read_side(rw->source->read_side_arg, path, &bytes, &length) != 0)
         return NULL;
     config = length <= RW_MAX_SCRIPT_BYTES ? calloc(1, sizeof(*config)) : NULL;
-    if (config && oom_config_parse(bytes, length, ends_with(path, ".toml"), &config->parsed) == 0) {
+    if (config && oom_config_parse(bytes, length, oom_config_format_of(path), &config->parsed) == 0) {
         config->path = path;
     } else if (config) {
         oom_config_free(&config->parsed);
