@@ -17,6 +17,11 @@ struct oom_script;
  * error of the rewrite by itself). */
 typedef int oom_read_side_f(void *arg, const char *path, char **bytes, size_t *length);
 
+/* Where a changed copy of a side file will stand: an absolute path (malloc'd) that the caller can
+ * write to and the job's nodes can read; NULL: there is no such place. `beside`: it must be in the
+ * directory of the file itself. */
+typedef char *oom_place_copy_f(void *arg, const char *path, bool beside);
+
 struct oom_script_source {
     const char *bytes;
     size_t length;
@@ -25,6 +30,8 @@ struct oom_script_source {
     const char *const *environ_list; /* NAME=VALUE, NULL-terminated; NULL: unknown */
     oom_read_side_f *read_side;      /* NULL: no side files */
     void *read_side_arg;
+    oom_place_copy_f *place_copy; /* NULL: no side file can be changed */
+    void *place_copy_arg;
 };
 
 /* Parses. NULL and err (naming line and column) when bash's grammar does not accept it. The
@@ -53,6 +60,8 @@ struct oom_side_copy {
     char *new_path; /* what the new script names: the caller must write it there */
     char *bytes;
     size_t length;
+    char *old_bytes; /* of the user's file, for a diff */
+    size_t old_length;
 };
 
 struct oom_rewrite {
@@ -62,6 +71,7 @@ struct oom_rewrite {
     struct oom_edits edits; /* with old_value and where filled in */
     struct oom_side_copy *copies;
     size_t copy_count;
+    struct oom_edits references; /* which copy a program must be given ("ds:"), for its proof */
     bool needs_exec; /* the launch command is out of sight: the preload library must place it */
     struct oom_edits exec_edits;
 };

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policies/rewrite/plan.h"
+#include "policies/rewrite/sides.h"
 
 struct job {
     const struct oom_script *script;
@@ -16,6 +16,7 @@ struct job {
     const char **env_names;
     size_t env_count;
     struct rw_tasks tasks;
+    struct rw_sides sides;
     struct rw_changes fixed;    /* #SBATCH lines: they change no command */
     struct rw_changes accepted; /* of the tasks */
 };
@@ -166,9 +167,14 @@ static int report(struct job *job, const struct oom_edits *edits, struct oom_rew
                 return -1;
         if (out->edits.count > before)
             continue;
-        char where[64];
-        const char *old = edit->old_value;
+        char where[512];
+        const char *old = edit->old_value, *path, *place;
+        const char *file = rw_file_of(job->policy, edit->knob, &path);
         where[0] = '\0';
+        if (file) {
+            rw_side_present(&job->before.rw, &job->sides, file, path, &old, &place);
+            snprintf(where, sizeof(where), "%.500s", place ? place : "");
+        }
         if (strncmp(edit->knob, "slurm:", 6) == 0) {
             uint32_t line = 0;
             const char *value =
@@ -259,6 +265,8 @@ static int finish(struct job *job, const struct oom_edits *edits, struct oom_rew
     memcpy(out->bytes, bytes, length);
     out->bytes[length] = '\0';
     out->length = length;
+    if (rw_sides_hand_over(&job->sides, out) != 0)
+        return oom_errorf(err, "out of memory");
     if (job->script->from_argv) {
         out->argv = argv_of(job->script, out->bytes, length);
         if (!out->argv)
@@ -291,7 +299,9 @@ static int leave_to_exec(struct job *job, const struct oom_edits *edits, struct 
 
 static int prepare(struct job *job, const struct oom_edits *edits, struct oom_error *err)
 {
-    size_t count = edits->count + 1;
+    /* Behind the edits there is room for the files that these stand in. */
+    size_t count = 2 * edits->count + 1;
+    const char *path;
 
     job->knobs = calloc(count, sizeof(*job->knobs));
     job->env_names = calloc(count, sizeof(*job->env_names));
@@ -302,7 +312,7 @@ static int prepare(struct job *job, const struct oom_edits *edits, struct oom_er
         const struct oom_edit *edit = &edits->items[e % edits->count];
         bool removal = !edit->new_value;
         if (strncmp(edit->knob, "slurm:", 6) == 0 || strncmp(edit->knob, "ray:", 4) == 0 ||
-            removal != (e < edits->count))
+            removal != (e < edits->count) || rw_file_of(job->policy, edit->knob, &path))
             continue;
         struct rw_knob *knob = &job->knobs[job->knob_count++];
         knob->name = edit->knob;
@@ -313,6 +323,23 @@ static int prepare(struct job *job, const struct oom_edits *edits, struct oom_er
             job->env_names[job->env_count++] = edit->knob + 4;
     }
     return 0;
+}
+
+/* The commands must use the copies. */
+static void want_copies(struct job *job)
+{
+    for (const struct rw_side *side = job->sides.first; side; side = side->next) {
+        bool listed = !side->bytes || side->outer;
+        for (size_t k = 0; k < job->knob_count && !listed; k++)
+            listed = job->knobs[k].file && strcmp(job->knobs[k].file, side->file) == 0;
+        if (listed)
+            continue;
+        job->knobs[job->knob_count++] =
+            (struct rw_knob){.name = rw_printf(&job->before.rw.arena, "%s:", side->file),
+                             .value = side->new_path,
+                             .file = side->file,
+                             .sides = &job->sides};
+    }
 }
 
 static void place_sbatch(struct job *job, const struct oom_edits *edits)
@@ -345,9 +372,12 @@ int oom_script_apply(const struct oom_script *script, const struct oom_policy *p
         rc = -1;
     } else {
         place_sbatch(&job, edits);
-        if (job.knob_count && !job.before.training) {
+        if (rw_sides_make(&job.before, script, policy, edits, &job.sides, err) != 0) {
+            rc = -1;
+        } else if (job.knob_count && !job.before.training) {
             rc = leave_to_exec(&job, edits, out, err);
         } else {
+            want_copies(&job);
             rw_tasks_make(&job.before, policy, job.knobs, job.knob_count, &job.tasks);
             rc = place_together(&job);
             if (rc != 0)
@@ -356,6 +386,7 @@ int oom_script_apply(const struct oom_script *script, const struct oom_policy *p
                 rc = finish(&job, edits, out, err);
         }
     }
+    rw_sides_free(&job.sides);
     rw_analysis_free(&job.before);
 done:
     free(job.knobs);
@@ -376,8 +407,10 @@ void oom_rewrite_free(struct oom_rewrite *rewrite)
         free(rewrite->copies[i].path);
         free(rewrite->copies[i].new_path);
         free(rewrite->copies[i].bytes);
+        free(rewrite->copies[i].old_bytes);
     }
     free(rewrite->copies);
     oom_edits_free(&rewrite->exec_edits);
+    oom_edits_free(&rewrite->references);
     memset(rewrite, 0, sizeof(*rewrite));
 }

@@ -4,7 +4,7 @@
  * same commands with the same words, apart from the settings that were to change. */
 #include <string.h>
 
-#include "policies/rewrite/plan.h"
+#include "policies/rewrite/sides.h"
 
 /* Marks the fields that belong to knobs or carry asked variables. */
 static void mark(struct rw *rw, const struct oom_policy *policy, const struct rw_cmd *cmd,
@@ -18,6 +18,10 @@ static void mark(struct rw *rw, const struct oom_policy *policy, const struct rw
     for (size_t k = 0; k < knob_count; k++) {
         if (knobs[k].env) {
             any_env = true;
+            continue;
+        }
+        if (knobs[k].file) {
+            rw_ref_mark(rw, policy, cmd, knobs[k].file, skip);
             continue;
         }
         rw_find_hit(rw, policy, cmd, &knobs[k], &last, hits, &count);
@@ -112,8 +116,10 @@ int rw_check(struct rw_analysis *before, struct rw_analysis *after, const struct
                 const struct rw_task *task = &tasks->items[t];
                 if (task->site != old->key || !(task->accepted || task->done))
                     continue;
-                bool ok = task->knob->env ? rw_env_satisfied(&after->rw, new, task->knob)
-                                          : rw_satisfied(&after->rw, policy, new, task->knob);
+                bool ok = task->knob->file
+                              ? rw_sides_follow(before, after, policy, task->knob, old, new)
+                          : task->knob->env ? rw_env_satisfied(&after->rw, new, task->knob)
+                                            : rw_satisfied(&after->rw, policy, new, task->knob);
                 if (!ok)
                     return oom_errorf(err, "%.100s would not reach %.80s", task->knob->name,
                                       old->program);

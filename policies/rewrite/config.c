@@ -7,10 +7,12 @@
 
 #include "policies/conffile.h"
 #include "policies/rewrite/config.h"
+#include "policies/rewrite/sides.h"
 
 struct rw_config {
     struct oom_config parsed;
     const char *path;
+    bool own; /* the command's, so that its command line can override it */
 };
 
 static bool ends_with(const char *text, const char *end)
@@ -50,9 +52,12 @@ static const char *config_path(struct rw *rw, const struct oom_policy *policy,
 }
 
 struct rw_config *rw_config_open(struct rw *rw, const struct oom_policy *policy,
-                                 const struct rw_cmd *cmd)
+                                 const struct rw_cmd *cmd, const char *file)
 {
-    const char *path = config_path(rw, policy, cmd);
+    struct rw_ref ref = {0};
+    const char *path = !file                                      ? config_path(rw, policy, cmd)
+                       : rw_ref_find(rw, policy, cmd, file, &ref) ? ref.path
+                                                                  : NULL;
     struct rw_config *config;
     char *bytes = NULL;
     size_t length = 0;
@@ -61,8 +66,10 @@ struct rw_config *rw_config_open(struct rw *rw, const struct oom_policy *policy,
         rw->source->read_side(rw->source->read_side_arg, path, &bytes, &length) != 0)
         return NULL;
     config = length <= RW_MAX_SCRIPT_BYTES ? calloc(1, sizeof(*config)) : NULL;
-    if (config && oom_config_parse(bytes, length, oom_config_format_of(path), &config->parsed) == 0) {
+    if (config &&
+        oom_config_parse(bytes, length, oom_config_format_of(path), &config->parsed) == 0) {
         config->path = path;
+        config->own = !file;
     } else if (config) {
         oom_config_free(&config->parsed);
         free(config);
@@ -121,8 +128,13 @@ bool rw_config_get(struct rw_config *config, struct rw *rw, const struct oom_pol
     struct overrides o = {.rw = rw, .policy = policy, .cmd = cmd};
     char path[256], scratch[512];
 
-    if (!config || !file_name(policy, knob, path, sizeof(path)) ||
-        !oom_config_value(&config->parsed, path, override, &o, scratch, sizeof(scratch), value))
+    if (!config || strlen(knob) >= sizeof(path))
+        return false;
+    if (!config->own)
+        strcpy(path, knob);
+    if ((config->own && !file_name(policy, knob, path, sizeof(path))) ||
+        !oom_config_value(&config->parsed, path, config->own ? override : NULL, &o, scratch,
+                          sizeof(scratch), value))
         return false;
     if (*value)
         *value = rw_strndup(&rw->arena, *value, strlen(*value));

@@ -9,9 +9,10 @@
 struct rw_config;
 
 /* The file that the command names, read through the script's read_side; NULL when there is none
- * or it cannot be had. */
+ * or it cannot be had. `file` is an entry of the policy's "files"; NULL: the command's own
+ * configuration. */
 struct rw_config *rw_config_open(struct rw *rw, const struct oom_policy *policy,
-                                 const struct rw_cmd *cmd);
+                                 const struct rw_cmd *cmd, const char *file);
 void rw_config_close(struct rw_config *config);
 
 /* What it sets a knob to (NULL: null) and where ("conf/grpo.yaml:22"), both in rw's arena. False

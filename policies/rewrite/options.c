@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "policies/rewrite/plan.h"
+#include "policies/rewrite/sides.h"
 
 #define MAX_INSTANCES 128
 
@@ -162,6 +162,15 @@ static void make_places(struct rw_analysis *a, const struct oom_policy *policy,
                 rw_env_places(rw, cmd, knob, &parts[part_count++]);
             continue;
         }
+        if (knob->file) {
+            struct rw_places change = {0}, add = {0};
+            rw_side_places(rw, policy, cmd, knob, &change, &add);
+            if (change.count)
+                parts[part_count++] = change;
+            if (add.count)
+                adds[add_count++] = add;
+            continue;
+        }
         bool found = rw_find_hit(rw, policy, cmd, knob, &hit, hits, &hit_count);
         bool off = !knob->value || !rw_override(rw, policy, cmd, knob);
         if (off) {
@@ -182,8 +191,21 @@ static void make_places(struct rw_analysis *a, const struct oom_policy *policy,
     if (add_count)
         combine(rw, adds, add_count, &task->places);
     keep_script_places(&task->places);
-    if (!knob->env)
+    if (!knob->env && !knob->file)
         hand_in(a, policy, task->first, knob, task->hit, &task->places);
+}
+
+static bool satisfied(struct rw *rw, const struct oom_policy *policy, const struct rw_cmd *cmd,
+                      const struct rw_knob *knob)
+{
+    struct rw_ref ref;
+
+    if (knob->env)
+        return rw_env_satisfied(rw, cmd, knob);
+    if (knob->file) /* not while it names a file that has a copy */
+        return !rw_ref_find(rw, policy, cmd, knob->file, &ref) ||
+               !rw_side_copy(knob->sides, knob->file, ref.path);
+    return rw_satisfied(rw, policy, cmd, knob);
 }
 
 void rw_tasks_make(struct rw_analysis *a, const struct oom_policy *policy,
@@ -211,12 +233,12 @@ void rw_tasks_make(struct rw_analysis *a, const struct oom_policy *policy,
                 task->site = cmd->key;
                 task->first = cmd;
                 struct rw_hit *hit = rw_alloc(&rw->arena, sizeof(*hit));
-                if (!knobs[k].env && rw_find_hit(rw, policy, cmd, &knobs[k], hit, NULL, NULL))
+                if (!knobs[k].env && !knobs[k].file &&
+                    rw_find_hit(rw, policy, cmd, &knobs[k], hit, NULL, NULL))
                     task->hit = hit;
                 task->done = true;
                 for (size_t i = 0; i < all->count && task->done; i++)
-                    task->done = knobs[k].env ? rw_env_satisfied(rw, all->items[i], &knobs[k])
-                                              : rw_satisfied(rw, policy, all->items[i], &knobs[k]);
+                    task->done = satisfied(rw, policy, all->items[i], &knobs[k]);
                 if (!task->done)
                     make_places(a, policy, all, task);
             }

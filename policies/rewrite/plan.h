@@ -48,6 +48,8 @@ enum rw_form {
     RW_FORM_KEY,      /* k=v, +k=v, ++k=v */
 };
 
+struct rw_sides;
+
 struct rw_hit {
     enum rw_form form;
     size_t field;       /* of the flag */
@@ -60,6 +62,8 @@ struct rw_knob {
     const char *value; /* NULL: taken away */
     const struct oom_knob *known;
     bool env;
+    const char *file; /* an entry of the policy's "files" whose copies are to be used; or NULL */
+    const struct rw_sides *sides; /* the copies */
 };
 
 /* Index behind the arguments that belong to the program (a lone "--" ends them). */

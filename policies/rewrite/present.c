@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "policies/rewrite/config.h"
+#include "policies/rewrite/sides.h"
 
 static const struct rw_cmd *first_training(const struct rw_analysis *a)
 {
@@ -34,16 +35,32 @@ static const char *where_of(struct rw *rw, const struct rw_text *text)
     return rw_printf(&rw->arena, "%s:%u", frag->buf->name, rw_line_of(frag->buf, frag->start));
 }
 
+/* A setting in a file that the command names. */
+static int read_file_knob(struct rw *rw, const struct oom_policy *policy, const struct rw_cmd *cmd,
+                          const char *file, const char *path, const struct oom_knob *known,
+                          struct oom_values *out)
+{
+    struct rw_config *config = cmd ? rw_config_open(rw, policy, cmd, file) : NULL;
+    const char *value = known->default_value, *where = NULL;
+    bool set = rw_config_get(config, rw, policy, cmd, path, &value, &where);
+
+    rw_config_close(config);
+    return oom_values_set(out, known->name, set ? value : known->default_value,
+                          set ? OOM_SOURCE_CONFIG : OOM_SOURCE_DEFAULT, set ? where : NULL);
+}
+
 static int read_knob(struct rw_analysis *a, const struct oom_policy *policy,
                      const struct rw_cmd *cmd, struct rw_config *config,
                      const struct oom_knob *known, struct oom_values *out)
 {
-    const char *value, *where;
+    const char *value, *where, *path, *file = rw_file_of(policy, known->name, &path);
     struct rw_knob knob = {.name = known->name, .known = known};
     struct rw *rw = &a->rw;
     struct rw_hit hit;
     struct rw_text text;
 
+    if (file)
+        return read_file_knob(rw, policy, cmd, file, path, known, out);
     if (strncmp(known->name, "env:", 4) == 0) {
         if (cmd && rw_env_value(rw, cmd, known->name + 4, &text))
             return oom_values_set(out, known->name, rw_text_string(rw, &text), OOM_SOURCE_ENV,
@@ -94,7 +111,7 @@ int oom_script_values(const struct oom_script *script, const struct oom_policy *
             rc = oom_errorf(err, "%s: too large to be read", script->source.name);
         } else {
             const struct rw_cmd *cmd = first_training(&a);
-            config = cmd ? rw_config_open(&a.rw, policy, cmd) : NULL;
+            config = cmd ? rw_config_open(&a.rw, policy, cmd, NULL) : NULL;
             for (size_t i = 0; rc == 0 && i < count; i++)
                 rc = read_knob(&a, policy, cmd, config, oom_policy_knob_at(policy, i), out);
             long processes = rc == 0 && cmd ? rw_launch_processes(cmd) : 0;

@@ -4,13 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policies/rewrite/plan.h"
+#include "policies/rewrite/sides.h"
 
 static int verify(struct rw_analysis *a, const struct oom_policy *policy,
                   const struct oom_edits *edits, struct oom_error *err)
 {
     struct rw *rw = &a->rw;
     const struct rw_cmd *cmd = NULL;
+    bool compared = false;
 
     /* A shell whose text holds the command is not the program itself. */
     for (size_t c = 0; c < a->worlds[0].count && !cmd; c++)
@@ -23,9 +24,25 @@ static int verify(struct rw_analysis *a, const struct oom_policy *policy,
         struct rw_knob knob = {.name = edit->knob,
                                .value = edit->new_value,
                                .known = oom_policy_knob(policy, edit->knob)};
+        const char *path, *file = rw_file_of(policy, edit->knob, &path);
+        struct rw_ref ref;
         struct rw_hit hit;
+        if (file) {
+            /* What is in a file is not in the arguments, but which file it is may be. */
+            if (*path || !rw_ref_find(rw, policy, cmd, file, &ref) || !edit->new_value)
+                continue;
+            compared = true;
+            if (strcmp(ref.path, edit->new_value) == 0)
+                continue;
+            oom_errorf(err, "%.80s was to read %s, but got %s", cmd->program, edit->new_value,
+                       ref.path);
+            return 0;
+        }
         if (strncmp(edit->knob, "env:", 4) == 0 || strncmp(edit->knob, "slurm:", 6) == 0 ||
-            strncmp(edit->knob, "ray:", 4) == 0 || rw_satisfied(rw, policy, cmd, &knob))
+            strncmp(edit->knob, "ray:", 4) == 0)
+            continue;
+        compared = true;
+        if (rw_satisfied(rw, policy, cmd, &knob))
             continue;
         bool found = rw_find_hit(rw, policy, cmd, &knob, &hit, NULL, NULL);
         oom_errorf(err, "%s was to be %s, but %.80s got %s", edit->knob,
@@ -33,7 +50,7 @@ static int verify(struct rw_analysis *a, const struct oom_policy *policy,
                    found ? rw_hit_value(rw, cmd, &hit) : "none");
         return 0;
     }
-    return 1;
+    return compared ? 1 : -1;
 }
 
 /* Running out of memory comes back here. */
