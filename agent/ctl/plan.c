@@ -7,11 +7,12 @@
 
 #include "agent/ctl/common.h"
 #include "agent/ctl/ctl.h"
+#include "agent/ctl/offline.h"
 #include "agent/evidence/diagnose.h"
 #include "agent/lib/files.h"
 #include "agent/lib/jsonget.h"
 #include "agent/lib/policy_set.h"
-#include "agent/lib/textdiff.h"
+#include "agent/lib/rewritten.h"
 #include "oomretry/decide.h"
 
 extern char **environ;
@@ -30,7 +31,6 @@ enum {
     MAX_APPLIED = 32,
     MAX_FACTS = 32,
     MAX_SCRIPT_BYTES = 8 * 1024 * 1024,
-    MAX_SIDE_BYTES = 4 * 1024 * 1024,
     MAX_REFUSED = 32
 };
 
@@ -128,28 +128,15 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     }
 }
 
-static int read_side(void *arg, const char *path, char **bytes, size_t *length)
-{
-    const char *script = arg;
-    const char *slash = strrchr(script, '/');
-    char beside[4096];
-
-    if (file_read(path, MAX_SIDE_BYTES, bytes, length, NULL) == 0)
-        return 0;
-    /* Offline the working directory may be another one: beside the script is the next guess. */
-    if (path[0] == '/' || !slash)
-        return -1;
-    snprintf(beside, sizeof(beside), "%.*s/%s", (int)(slash - script), script, path);
-    return file_read(beside, MAX_SIDE_BYTES, bytes, length, NULL) == 0 ? 0 : -1;
-}
-
-static struct oom_script *open_script(const struct arguments *a, char **bytes, size_t *length,
-                                      struct oom_error *err)
+static struct oom_script *open_script(const struct arguments *a, struct offline *offline,
+                                      char **bytes, size_t *length, struct oom_error *err)
 {
     struct oom_script_source source = {.name = "script",
                                        .environ_list = (const char *const *)environ,
-                                       .read_side = read_side,
-                                       .read_side_arg = (void *)a->script};
+                                       .read_side = offline_read_side,
+                                       .read_side_arg = offline,
+                                       .place_copy = offline_place_copy,
+                                       .place_copy_arg = offline};
 
     if (file_read(a->script, MAX_SCRIPT_BYTES, bytes, length, err) < 0)
         return NULL;
@@ -190,7 +177,7 @@ static int rewrite(const struct oom_script *script, const struct oom_policy *pol
     if (rc == 0 && inside.count)
         rc = oom_script_apply(script, policy, &inside, &out, err);
     if (rc == 0 && out.bytes) {
-        char *diff = textdiff_unified("script", "script", bytes, length, out.bytes, out.length);
+        char *diff = rewritten_diff("script", bytes, length, &out);
         json_object_set_new(reply, "diff", json_string(diff ? diff : ""));
         free(diff);
     }
@@ -299,6 +286,7 @@ int ctl_plan(int argc, char **argv)
                                      NULL};
     struct arguments a = {.policy = "auto", .allow = "", .mode = "auto"};
     struct oom_error err = {""};
+    struct offline offline = {0};
     struct oom_incident incident;
     struct oom_script *script = NULL;
     struct api *api = NULL;
@@ -313,7 +301,8 @@ int ctl_plan(int argc, char **argv)
         return 2;
     if (diagnose_files(a.logs, a.log_count, &a.exit, &incident, &err) < 0)
         goto fail;
-    script = open_script(&a, &bytes, &length, &err);
+    offline.script = a.script;
+    script = open_script(&a, &offline, &bytes, &length, &err);
     if (!script)
         goto fail;
     if (!incident.oom) {

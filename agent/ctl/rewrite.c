@@ -9,8 +9,10 @@
 
 #include "agent/ctl/common.h"
 #include "agent/ctl/ctl.h"
+#include "agent/ctl/offline.h"
 #include "agent/lib/files.h"
 #include "agent/lib/paths.h"
+#include "agent/lib/rewritten.h"
 #include "agent/lib/textdiff.h"
 #include "oomretry/rewrite.h"
 
@@ -20,6 +22,7 @@ enum {
     KEY_UNSET,
     KEY_DIFF,
     KEY_VALUES,
+    KEY_COPIES,
     MAX_POLICIES = 64,
     MAX_SCRIPT_BYTES = 4 * 1024 * 1024
 };
@@ -32,6 +35,8 @@ static const struct argp_option option_table[] = {
      0},
     {"unset", KEY_UNSET, "KNOB", 0, "take it away", 0},
     {"diff", KEY_DIFF, NULL, 0, "print a unified diff instead of the script", 0},
+    {"copies", KEY_COPIES, "DIR", 0,
+     "write the changed copies of other files that the new script uses to this directory", 0},
     {"values", KEY_VALUES, NULL, 0, "print what the script gives the program now", 0},
     {NULL, 0, NULL, 0, NULL, 0},
 };
@@ -39,7 +44,7 @@ static const struct argp_option option_table[] = {
 struct arguments {
     struct ctl_common common;
     bool diff, values;
-    const char *framework, *script;
+    const char *framework, *script, *copies;
     struct oom_edits edits;
 };
 
@@ -70,6 +75,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case KEY_VALUES:
         a->values = true;
         return 0;
+    case KEY_COPIES:
+        a->copies = arg;
+        return 0;
     case KEY_FRAMEWORK:
         a->framework = arg;
         return 0;
@@ -92,20 +100,6 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     default:
         return ARGP_ERR_UNKNOWN;
     }
-}
-
-static int read_side(void *arg, const char *path, char **bytes, size_t *length)
-{
-    const char *script = arg;
-    const char *slash = strrchr(script, '/');
-    char beside[4096];
-
-    if (path[0] != '/' && slash) {
-        snprintf(beside, sizeof(beside), "%.*s/%s", (int)(slash - script), script, path);
-        if (file_read(beside, MAX_SCRIPT_BYTES, bytes, length, NULL) == 0)
-            return 0;
-    }
-    return file_read(path, MAX_SCRIPT_BYTES, bytes, length, NULL) == 0 ? 0 : -1;
 }
 
 static struct oom_policy *load(const char *directory, const char *file, struct oom_error *err)
@@ -177,9 +171,10 @@ static void print_json(const struct oom_rewrite *out, const char *diff)
     json_t *copies = json_array();
 
     for (size_t i = 0; i < out->copy_count; i++)
-        json_array_append_new(copies, json_pack("{s:s, s:s, s:s%}", "path", out->copies[i].path,
-                                                "new_path", out->copies[i].new_path, "content",
-                                                out->copies[i].bytes, out->copies[i].length));
+        json_array_append_new(copies,
+                              json_pack("{s:s, s:s, s:o?}", "path", out->copies[i].path, "new_path",
+                                        out->copies[i].new_path, "content",
+                                        json_stringn(out->copies[i].bytes, out->copies[i].length)));
     json_t *all = json_pack(
         "{s:o?, s:s, s:o, s:b, s:o}", "script", json_stringn(out->bytes, out->length), "diff", diff,
         "edits", oom_edits_to_json(&out->edits), "needs_exec", out->needs_exec, "copies", copies);
@@ -210,10 +205,29 @@ static int print_values(const struct arguments *a, const struct oom_script *scri
     return 0;
 }
 
+/* The script on standard output is not the whole change. */
+static void tell_copies(const struct arguments *a, const struct oom_rewrite *out)
+{
+    for (size_t i = 0; i < out->copy_count; i++) {
+        const struct oom_side_copy *copy = &out->copies[i];
+        fprintf(stderr, "oomctl: the new script uses %s, a changed copy of %s%s\n", copy->new_path,
+                copy->path, a->copies ? "" : " (--copies DIR writes it):");
+        char *diff = a->copies ? NULL
+                               : textdiff_unified(copy->path, copy->path, copy->old_bytes,
+                                                  copy->old_length, copy->bytes, copy->length);
+        fputs(diff ? diff : "", stderr);
+        free(diff);
+    }
+}
+
 static int run(struct arguments *a, struct oom_error *err)
 {
-    struct oom_script_source source = {
-        .name = "script", .read_side = read_side, .read_side_arg = (void *)(uintptr_t)a->script};
+    struct offline offline = {.script = a->script, .copies = a->copies};
+    struct oom_script_source source = {.name = "script",
+                                       .read_side = offline_read_side,
+                                       .read_side_arg = &offline,
+                                       .place_copy = offline_place_copy,
+                                       .place_copy_arg = &offline};
     struct oom_rewrite out = {0};
     struct oom_policy *policy = NULL;
     struct oom_script *script = NULL;
@@ -229,7 +243,10 @@ static int run(struct arguments *a, struct oom_error *err)
     } else if (a->values) {
         rc = print_values(a, script, policy, err);
     } else if ((rc = oom_script_apply(script, policy, &a->edits, &out, err)) == 0) {
-        diff = textdiff_unified(a->script, a->script, bytes, source.length, out.bytes, out.length);
+        diff = rewritten_diff(a->script, bytes, source.length, &out);
+        for (size_t i = 0; rc == 0 && a->copies && i < out.copy_count; i++)
+            rc = file_replace(out.copies[i].new_path, out.copies[i].bytes, out.copies[i].length,
+                              0600, err);
         if (a->common.json)
             print_json(&out, diff ? diff : "");
         else if (a->diff)
@@ -241,9 +258,8 @@ static int run(struct arguments *a, struct oom_error *err)
                     "oomctl: the training program is started out of sight of %s: a retry "
                     "changes its arguments when it is executed\n",
                     a->script);
-        for (size_t i = 0; i < out.copy_count; i++)
-            fprintf(stderr, "oomctl: the new script uses %s, a changed copy of %s\n",
-                    out.copies[i].new_path, out.copies[i].path);
+        if (!a->common.json && !a->diff)
+            tell_copies(a, &out);
     }
     free(diff);
     oom_rewrite_free(&out);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "agent/lib/files.h"
-#include "agent/lib/textdiff.h"
+#include "agent/lib/rewritten.h"
 #include "agent/run/run.h"
 #include "plugin/restore.h"
 
@@ -102,6 +102,8 @@ struct oom_script *launch_parse(const struct launch *launch, struct oom_error *e
         .name = "script",
         .environ_list = (const char *const *)environ,
         .read_side = read_side,
+        .place_copy = copies_place,
+        .place_copy_arg = (void *)(uintptr_t)&launch->copies,
     };
 
     if (launch->script_index < 0)
@@ -121,6 +123,8 @@ static void remove_copies(struct launch *launch)
         unlink(launch->preload_file);
     free(launch->preload_file);
     launch->preload_file = NULL;
+    copies_remove(&launch->copies);
+    oom_edits_free(&launch->references);
 }
 
 /* `dirname "$0"` must go on working, so the copy stands beside the script; a directory that
@@ -184,25 +188,6 @@ static int use_argv(struct launch *launch, struct oom_rewrite *rewrite)
     return 0;
 }
 
-static int write_side_copies(const struct oom_rewrite *rewrite, struct oom_error *err)
-{
-    for (size_t i = 0; i < rewrite->copy_count; i++) {
-        const struct oom_side_copy *copy = &rewrite->copies[i];
-        if (file_replace(copy->new_path, copy->bytes, copy->length, 0600, err) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-/* The name under which the diff shows what was changed. */
-static char *make_diff(const struct launch *launch, const struct oom_rewrite *rewrite)
-{
-    if (rewrite->bytes)
-        return textdiff_unified("script", "script", launch->script_bytes, launch->script_length,
-                                rewrite->bytes, rewrite->length);
-    return NULL;
-}
-
 int launch_rewrite(struct launch *launch, const struct oom_policy *policy,
                    const struct oom_edits *edits, struct oom_error *err)
 {
@@ -217,19 +202,24 @@ int launch_rewrite(struct launch *launch, const struct oom_policy *policy,
         return -1;
     if (oom_script_apply(script, policy, edits, &rewrite, err) < 0)
         goto out;
-    if (write_side_copies(&rewrite, err) < 0)
+    if (copies_write(&rewrite, err) < 0)
         goto out;
     if (rewrite.needs_exec &&
         preload_write(policy, &rewrite.exec_edits, &launch->preload_file, err) < 0)
         goto out;
-    launch->diff = make_diff(launch, &rewrite);
+    launch->diff = rewritten_diff("script", launch->script_bytes ? launch->script_bytes : "",
+                                  launch->script_length, &rewrite);
     rc = launch->script_index >= 0 ? use_script(launch, &rewrite, err) : use_argv(launch, &rewrite);
     if (rc == 0) {
         oom_edits_free(&launch->written);
         launch->written = rewrite.edits;
         rewrite.edits = (struct oom_edits){NULL, 0};
+        launch->references = rewrite.references;
+        rewrite.references = (struct oom_edits){NULL, 0};
     }
 out:
+    if (rc != 0)
+        remove_copies(launch);
     oom_rewrite_free(&rewrite);
     oom_script_free(script);
     return rc;

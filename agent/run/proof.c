@@ -61,6 +61,7 @@ void proof_look(struct run *run, struct attempt *attempt)
         if (is_argument(&attempt->edits.items[i]))
             oom_edits_add(&wanted, attempt->edits.items[i].knob, NULL,
                           attempt->edits.items[i].new_value, NULL);
+    oom_edits_append(&wanted, &run->launch.references);
     size_t count = proctree_below(getpid(), &pids);
     for (size_t i = 0; i < count; i++) {
         char **argv = proctree_argv(pids[i]);

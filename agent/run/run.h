@@ -5,6 +5,7 @@
  *
  * main.c: options.
  * launch.c: which script, which arguments; the rewritten copy.
+ * copies.c: changed copies of files that the script names.
  * attempt.c: one attempt.
  * output.c: the log, relayed or followed, classified as it grows.
  * proof.c, seen.c: what the programs were given; did the change arrive?
@@ -25,6 +26,7 @@
 
 #include "agent/lib/api.h"
 #include "agent/lib/policy_set.h"
+#include "agent/run/copies.h"
 #include "agent/sched/sched.h"
 #include "oomretry/classify.h"
 #include "oomretry/decide.h"
@@ -51,13 +53,15 @@ struct launch {
     int script_index; /* of the script among argv; -1: a plain command */
     char *script_bytes;
     size_t script_length;
-    char *script_path;        /* NULL: none */
-    bool rewrite_in_place;    /* the scheduler's own copy of the script: it is the user's */
-    char copy_path[4096];     /* of the rewritten script; "" none */
-    char **run_argv;          /* what to exec: argv, or with the rewritten parts */
-    char *preload_file;       /* instructions for the preload library; NULL: not needed */
-    char *diff;               /* of the rewrite; NULL: none */
-    struct oom_edits written; /* with `where` */
+    char *script_path;           /* NULL: none */
+    bool rewrite_in_place;       /* the scheduler's own copy of the script: it is the user's */
+    char copy_path[4096];        /* of the rewritten script; "" none */
+    char **run_argv;             /* what to exec: argv, or with the rewritten parts */
+    char *preload_file;          /* instructions for the preload library; NULL: not needed */
+    char *diff;                  /* of the rewrite; NULL: none */
+    struct oom_edits written;    /* with `where` */
+    struct copies copies;        /* of files that the script names */
+    struct oom_edits references; /* which of them a program must be given */
 };
 
 int launch_open(struct launch *launch, char **argv, bool in_job, struct oom_error *err);

@@ -228,7 +228,7 @@ int rw_sides_hand_over(struct rw_sides *sides, struct oom_rewrite *out)
         char knob[64];
         snprintf(knob, sizeof(knob), "%.60s:", side->file);
         if (!copy->path || !copy->new_path ||
-            (!side->outer &&
+            (!side->outer && only_one(sides, side->file) &&
              oom_edits_add(&out->references, knob, side->path, side->new_path, NULL) != 0))
             return -1;
     }
