@@ -33,7 +33,9 @@ struct oom_classifier *oom_classifier_new(const struct oom_signatures *set)
     if (!set->compiled || !classifier->tallies || !classifier->voices || !classifier->frame_memo ||
         !classifier->match_data ||
         hs_alloc_scratch(set->database, &classifier->scratch) != HS_SUCCESS ||
-        hs_alloc_scratch(set->essential, &classifier->scratch) != HS_SUCCESS) {
+        (set->essential && hs_alloc_scratch(set->essential, &classifier->scratch) != HS_SUCCESS) ||
+        (set->frameworks &&
+         hs_alloc_scratch(set->frameworks, &classifier->scratch) != HS_SUCCESS)) {
         oom_classifier_free(classifier);
         return NULL;
     }

@@ -34,7 +34,9 @@ static int literals_group(struct oom_signatures *set)
         struct literal l = set->literals[i];
         uint16_t owner = (uint16_t)l.first;
         bool progress = set->items[owner].kind == SIG_PROGRESS;
-        bool look_alike = set->items[owner].kind == SIG_LOOK_ALIKE;
+        /* One that settles changes what came before it: it is never too many. */
+        bool look_alike = set->items[owner].kind == SIG_LOOK_ALIKE && !set->items[owner].settles;
+        bool framework = set->items[owner].kind == SIG_FRAMEWORK;
         struct literal *last = out ? &set->literals[out - 1] : NULL;
 
         if (last && strcmp(last->text, l.text) == 0 && last->nocase == l.nocase) {
@@ -44,11 +46,13 @@ static int literals_group(struct oom_signatures *set)
             last->count++;
             last->only_progress &= progress;
             last->only_look_alike &= look_alike;
+            last->framework |= framework;
         } else {
             l.first = (uint32_t)set->literal_sig_count;
             l.count = 1;
             l.only_progress = progress;
             l.only_look_alike = look_alike;
+            l.framework = framework;
             set->literals[out++] = l;
         }
         set->literal_sigs[set->literal_sig_count++] = owner;
@@ -62,7 +66,8 @@ int oom_signatures_compile_literals(struct oom_signatures *set, struct oom_error
     if (literals_group(set) || oom_fragments_choose(set))
         return oom_errorf(err, "signatures: out of memory");
     oom_frame_rules_index(set);
-    if (oom_fragments_compile(set, true, &set->database, err))
+    if (oom_fragments_compile(set, FRAGMENTS_ALL, &set->database, err) ||
+        oom_fragments_compile(set, FRAGMENTS_ESSENTIAL, &set->essential, err))
         return -1;
-    return oom_fragments_compile(set, false, &set->essential, err);
+    return oom_fragments_compile(set, FRAGMENTS_FRAMEWORKS, &set->frameworks, err);
 }

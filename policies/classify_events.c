@@ -8,10 +8,6 @@
 
 #include "policies/classify_private.h"
 
-/* An OOM that nothing announced as caught counts until this many progress lines follow it: other
- * ranks flush a few behind a dying one. */
-#define PROGRESS_PROVES 4
-
 /* --- lines around ----------------------------------------------------------------------------- */
 
 static char *copy_text(const char *text, size_t length)
@@ -200,6 +196,7 @@ static void absorb(struct event *first, struct event *again)
 
 void oom_events_add_pending(struct oom_classifier *classifier, struct event *event)
 {
+    oom_tail_failure(&classifier->streams[event->stream], event);
     for (size_t i = 0; i < classifier->pending_count; i++) {
         struct event *first = classifier->pending[i];
         if (first->sig->kind == SIG_OOM && event->sig->kind == SIG_OOM &&
@@ -266,6 +263,8 @@ void oom_events_progress(struct oom_classifier *classifier, struct stream *strea
     int index = (int)(stream - classifier->streams);
     char why[160];
 
+    if (!weak && stream->unproved > 0)
+        stream->unproved--;
     for (size_t i = classifier->pending_count; i-- > 0;) {
         struct event *event = classifier->pending[i];
         if (event->stream != index || line <= event->line || (weak && !event->hinted))

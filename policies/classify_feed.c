@@ -108,7 +108,7 @@ static void piece_close(struct block *block)
 static bool progress_wanted(const struct stream *stream)
 {
     return stream->waiting > 0 || stream->restarted || stream->quoting ||
-           stream->phase == OOM_PHASE_INIT;
+           stream->phase == OOM_PHASE_INIT || stream->unproved > 0;
 }
 
 /* In the order of the set, whatever the order on the line. */
@@ -130,12 +130,15 @@ static void literal_found(struct block *block, const struct literal *literal, si
 {
     const struct oom_signatures *set = block->classifier->set;
 
-    if (literal->only_progress && !progress_wanted(block->stream))
+    if (block->stream->skimming ? !literal->framework
+                                : literal->only_progress && !progress_wanted(block->stream))
         return;
     if (block->piece_start == SIZE_MAX)
         piece_open(block, to);
     for (uint32_t i = 0; i < literal->count; i++) {
         uint16_t sig = set->literal_sigs[literal->first + i];
+        if (block->stream->skimming && set->items[sig].kind != SIG_FRAMEWORK)
+            continue;
         propose(block, sig, set->items[sig].kind);
     }
 }
@@ -184,6 +187,17 @@ static int keep_tail(struct stream *stream, const char *bytes, size_t length)
     return 0;
 }
 
+/* Look-alikes are for the account; enough of them tell the story. Those that stand on a line with
+ * a failure are asked then. */
+static const hs_database_t *database_for(const struct oom_classifier *classifier,
+                                         const struct stream *stream)
+{
+    if (stream->skimming)
+        return oom_tail_frameworks(classifier);
+    return classifier->look_alikes < LOOK_ALIKES_SEARCHED ? classifier->set->database
+                                                          : classifier->set->essential;
+}
+
 static int scan_block(struct oom_classifier *classifier, struct stream *stream, const char *bytes,
                       size_t length)
 {
@@ -198,14 +212,10 @@ static int scan_block(struct oom_classifier *classifier, struct stream *stream, 
 
     if (stream->wants_after)
         oom_events_feed_after(classifier, stream, bytes, length);
-    /* Look-alikes are for the account; enough of them tell the story. Those that stand on a line
-     * with a failure are asked then. */
-    const hs_database_t *database = classifier->look_alikes < LOOK_ALIKES_SEARCHED
-                                        ? classifier->set->database
-                                        : classifier->set->essential;
+    const hs_database_t *database = database_for(classifier, stream);
     const unsigned int scan_length = (unsigned int)length;
-    if (hs_scan_vector(database, &bytes, &scan_length, 1, 0, classifier->scratch, on_hit, &block) !=
-        HS_SUCCESS)
+    if (database && hs_scan_vector(database, &bytes, &scan_length, 1, 0, classifier->scratch,
+                                   on_hit, &block) != HS_SUCCESS)
         return -1;
     piece_close(&block);
     stream->line = oom_block_line_at(&block, length);
@@ -294,11 +304,8 @@ static int feed(struct oom_classifier *classifier, struct stream *stream, const 
     return length > whole ? carry_append(stream, bytes + whole, length - whole) : 0;
 }
 
-int oom_classifier_feed(struct oom_classifier *classifier, int stream, const void *bytes,
-                        size_t length)
+int oom_stream_feed(struct oom_classifier *classifier, int stream, const void *bytes, size_t length)
 {
-    if (stream < 0 || stream >= classifier->stream_count || classifier->broken)
-        return -1;
     if (length == 0)
         return 0;
     if (feed(classifier, &classifier->streams[stream], bytes, length) || classifier->broken) {
@@ -306,4 +313,14 @@ int oom_classifier_feed(struct oom_classifier *classifier, int stream, const voi
         return -1;
     }
     return 0;
+}
+
+int oom_classifier_feed(struct oom_classifier *classifier, int stream, const void *bytes,
+                        size_t length)
+{
+    if (stream < 0 || stream >= classifier->stream_count || classifier->broken)
+        return -1;
+    if (classifier->streams[stream].skimming && oom_tail_begin(classifier, stream))
+        return -1;
+    return oom_stream_feed(classifier, stream, bytes, length);
 }

@@ -126,21 +126,22 @@ int oom_fragments_choose(struct oom_signatures *set)
     return 0;
 }
 
-/* Nobody searches for what only look-alikes need once they are known well enough. */
 static bool is_wanted(const struct oom_signatures *set, const struct fragment *fragment,
-                      bool look_alikes)
+                      enum fragments which)
 {
-    bool wanted = look_alikes;
+    bool wanted = which == FRAGMENTS_ALL;
 
-    for (uint32_t i = 0; i < fragment->count; i++)
-        wanted |= !set->literals[fragment->first + i].only_look_alike;
+    for (uint32_t i = 0; i < fragment->count; i++) {
+        const struct literal *literal = &set->literals[fragment->first + i];
+        wanted |= which == FRAGMENTS_FRAMEWORKS ? literal->framework : !literal->only_look_alike;
+    }
     return wanted;
 }
 
 /* Vectored mode, although there is one buffer: for block mode Hyperscan builds another automaton
  * for buffers under 70 bytes, which takes longer than all the rest and serves nobody here. */
-int oom_fragments_compile(const struct oom_signatures *set, bool look_alikes, hs_database_t **out,
-                          struct oom_error *err)
+int oom_fragments_compile(const struct oom_signatures *set, enum fragments which,
+                          hs_database_t **out, struct oom_error *err)
 {
     size_t n = set->fragment_count;
     const char **texts = calloc(n + 1, sizeof(*texts));
@@ -153,7 +154,7 @@ int oom_fragments_compile(const struct oom_signatures *set, bool look_alikes, hs
 
     for (size_t i = 0; texts && lengths && flags && ids && i < n; i++) {
         const struct literal *l = &set->literals[set->fragments[i].first];
-        if (!is_wanted(set, &set->fragments[i], look_alikes))
+        if (!is_wanted(set, &set->fragments[i], which))
             continue;
         texts[count] = l->text + l->fragment_offset;
         lengths[count] = l->fragment_length;
@@ -162,6 +163,8 @@ int oom_fragments_compile(const struct oom_signatures *set, bool look_alikes, hs
     }
     if (!texts || !lengths || !flags || !ids)
         oom_errorf(err, "signatures: out of memory");
+    else if (count == 0)
+        rc = 0;
     else if (hs_compile_lit_multi(texts, flags, ids, lengths, count, HS_MODE_VECTORED, NULL, out,
                                   &why) == HS_SUCCESS)
         rc = 0;

@@ -8,8 +8,6 @@
 
 /* Frames of another voice count for a line without a prefix of its own while they are fresh. */
 #define FRESH_LINES 60
-/* A voice's own traceback may be interleaved with thousands of lines of others. */
-#define OWN_FRESH_LINES 20000
 /* A marker that says what ended speaks for an event this close behind it. */
 #define ENDED_LINES 40
 
@@ -20,6 +18,7 @@ void oom_note_phase(struct note *n, const struct signature *sig)
     oom_note_tally(n, sig, false);
     oom_events_alive(n->classifier, s);
     if (sig->edge == EDGE_BEGIN) {
+        oom_tail_phase(s, n->line);
         s->phase = sig->phase;
         s->phase_sig = sig;
         s->phase_line = n->line;

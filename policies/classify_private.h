@@ -118,6 +118,7 @@ struct literal {
     uint32_t count;
     bool only_progress;     /* all its signatures are progress: skipped while nobody waits */
     bool only_look_alike;   /* all are look-alikes: not searched for ever */
+    bool framework;         /* one betrays a framework */
     size_t fragment_offset; /* the part of it that is searched */
     size_t fragment_length;
 };
@@ -141,8 +142,9 @@ struct oom_signatures {
     size_t literal_sig_count;
     struct fragment *fragments;
     size_t fragment_count;
-    hs_database_t *database;  /* all fragments */
-    hs_database_t *essential; /* without those that only look-alikes need */
+    hs_database_t *database;   /* all fragments */
+    hs_database_t *essential;  /* without those that only look-alikes need */
+    hs_database_t *frameworks; /* only those that betray a framework */
     pcre2_match_context *match_context;
     bool compiled;
 };
@@ -160,8 +162,9 @@ int oom_schema_add(struct oom_signatures *set, json_t *document, const char *nam
 
 /* classify_fragments.c */
 int oom_fragments_choose(struct oom_signatures *set);
-int oom_fragments_compile(const struct oom_signatures *set, bool look_alikes, hs_database_t **out,
-                          struct oom_error *err);
+enum fragments { FRAGMENTS_ALL, FRAGMENTS_ESSENTIAL, FRAGMENTS_FRAMEWORKS };
+int oom_fragments_compile(const struct oom_signatures *set, enum fragments which,
+                          hs_database_t **out, struct oom_error *err);
 /* Is the literal, whose fragment ends at `fragment_end`, there as a whole? */
 bool oom_literal_is_at(const struct literal *literal, const char *bytes, size_t length,
                        size_t fragment_end);
@@ -334,6 +337,14 @@ struct stream {
     bool quoting;      /* some voice began to quote */
     int64_t restart_line;
     int64_t finished_line;
+    /* What precedes the bytes that are fed is only skimmed, or unknown (classify_tail.c). */
+    bool partial;
+    bool skimming;
+    int unproved;             /* progress lines that still have to prove it survived */
+    bool early;               /* a failure came before they did */
+    int64_t end_line;         /* the first line that is read as a whole */
+    int64_t failure_line;     /* the first failure of memory behind it; 0: none */
+    int64_t phase_known_line; /* a marker of phases behind it; 0: none */
 };
 
 struct tally {
@@ -367,6 +378,12 @@ struct oom_classifier {
     bool broken;         /* memory ran out while noting */
     char line_buffer[LINE_MAX_BYTES];
 };
+
+/* An OOM that nothing announced as caught counts until this many progress lines follow it: other
+ * ranks flush a few behind a dying one. */
+#define PROGRESS_PROVES 4
+/* A voice's own traceback may be interleaved with thousands of lines of others. */
+#define OWN_FRESH_LINES 20000
 
 #define HITS_MAX 64
 
@@ -410,7 +427,17 @@ void oom_events_alive(struct oom_classifier *classifier, struct stream *stream);
 void oom_events_feed_after(struct oom_classifier *classifier, struct stream *stream,
                            const char *bytes, size_t length);
 
-/* classify_feed.c: scans an incomplete last line as it is. */
+/* classify_tail.c: logs of which only the end is read as a whole. */
+void oom_tail_failure(struct stream *stream, const struct event *event);
+void oom_tail_phase(struct stream *stream, int64_t line);
+int oom_tail_begin(struct oom_classifier *classifier, int stream);
+/* What to search in what is skimmed; NULL: nothing. */
+const hs_database_t *oom_tail_frameworks(const struct oom_classifier *classifier);
+
+/* classify_feed.c */
+int oom_stream_feed(struct oom_classifier *classifier, int stream, const void *bytes,
+                    size_t length);
+/* Scans an incomplete last line as it is. */
 int oom_carry_flush(struct oom_classifier *classifier, struct stream *stream);
 
 /* classify_voice.c */

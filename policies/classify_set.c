@@ -52,6 +52,7 @@ void oom_signatures_free(struct oom_signatures *set)
     shrink(set, 0, 0, 0);
     hs_free_database(set->database);
     hs_free_database(set->essential);
+    hs_free_database(set->frameworks);
     pcre2_match_context_free(set->match_context);
     json_decref(set->documents);
     free(set->items);

@@ -12,7 +12,7 @@
 #include "agent/ctl/common.h"
 #include "agent/ctl/ctl.h"
 #include "agent/ctl/diagnose_text.h"
-#include "agent/evidence/logs.h"
+#include "agent/evidence/diagnose.h"
 #include "agent/evidence/sigset.h"
 #include "agent/lib/child.h"
 
@@ -22,6 +22,7 @@ struct arguments {
     struct ctl_common common;
     bool explain;
     bool windows;
+    bool whole;
     const char *job;
     struct oom_exit exit;
     const char **logs;
@@ -31,6 +32,7 @@ struct arguments {
 enum {
     KEY_EXPLAIN = 256,
     KEY_WINDOWS,
+    KEY_WHOLE,
     KEY_EXIT,
     KEY_SIGNAL,
     KEY_STATE,
@@ -42,6 +44,7 @@ enum {
 static const struct argp_option options[] = {
     {"explain", KEY_EXPLAIN, NULL, 0, "show every signature that matched and what became of it", 0},
     {"windows", KEY_WINDOWS, NULL, 0, "with --json: add the lines around what mattered", 0},
+    {"whole", KEY_WHOLE, NULL, 0, "read long logs as a whole even when their end decides", 0},
     {"exit-code", KEY_EXIT, "N", 0, "how the attempt ended", 0},
     {"signal", KEY_SIGNAL, "N", 0, "the signal that ended it, 0 for none", 0},
     {"state", KEY_STATE, "S", 0, "the scheduler's word, such as OUT_OF_MEMORY", 0},
@@ -72,9 +75,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         break;
     case KEY_EXPLAIN:
         a->explain = true;
+        a->whole = true; /* every signature that matched */
         break;
     case KEY_WINDOWS:
         a->windows = true;
+        break;
+    case KEY_WHOLE:
+        a->whole = true;
         break;
     case KEY_EXIT:
         a->exit.exit_code = (int)number(state, arg, "exit-code", 255);
@@ -192,18 +199,14 @@ static int print_json(const struct arguments *a, struct oom_classifier *classifi
 static int run(const struct arguments *a, struct oom_error *err)
 {
     struct oom_signatures *set = sigset_load(err);
-    struct oom_classifier *classifier = set ? oom_classifier_new(set) : NULL;
+    struct oom_classifier *classifier = NULL;
     struct oom_incident incident;
     int status = 2;
 
     oom_incident_init(&incident);
-    if (set && !classifier)
-        oom_errorf(err, "out of memory");
-    int rc = classifier ? 0 : -1;
-    for (size_t i = 0; !rc && i < a->log_count; i++)
-        rc = logs_feed(classifier, a->logs[i], 0, err);
-    if (!rc)
-        rc = oom_classifier_verdict(classifier, &a->exit, &incident, err);
+    int rc = set ? diagnose_logs(set, a->logs, a->log_count, &a->exit, a->whole, &incident,
+                                 &classifier, err)
+                 : -1;
     if (!rc && a->common.json)
         rc = print_json(a, classifier, &incident, err);
     else if (!rc)

@@ -176,5 +176,8 @@ int diagnose_print(struct oom_classifier *classifier, const struct oom_incident 
     if (incident->oom)
         print_numbers(&incident->numbers);
     print_secondary(incident);
+    if (oom_classifier_has_skimmed(classifier))
+        puts("\nThe end of the long logs decides: what precedes it was not read line by line "
+             "(--whole does).");
     return explain ? print_explain(classifier, err) : 0;
 }

@@ -1,24 +1,96 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/evidence/diagnose.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "agent/evidence/logs.h"
 #include "agent/evidence/sigset.h"
+
+/* Where the end of each log begins, 0 where it is read as a whole. NULL: all are. One long log
+ * whose end does not decide makes the others worth no shortcut. */
+static int64_t *find_ends(const struct oom_signatures *set, const char *const *logs, size_t count)
+{
+    int64_t *ends = calloc(count + 1, sizeof(*ends));
+    bool some = false;
+
+    for (size_t i = 0; ends && i < count; i++) {
+        if (!logs_is_long(logs[i]))
+            continue;
+        ends[i] = logs_end_that_decides(set, logs[i]);
+        some = ends[i] > 0;
+        if (!some)
+            break;
+    }
+    if (!some) {
+        free(ends);
+        return NULL;
+    }
+    return ends;
+}
+
+static int feed_one(struct oom_classifier *classifier, const char *log, int64_t end, bool *decided,
+                    struct oom_error *err)
+{
+    if (end == 0)
+        return logs_feed(classifier, log, 0, err);
+    int stream = logs_feed_end(classifier, log, end, err);
+    /* It may have grown since. */
+    *decided &= stream >= 0 && oom_classifier_end_decides(classifier, stream);
+    return stream < 0 ? -1 : 0;
+}
+
+/* 0 judged, 1 the ends did not decide, -1 an error. */
+static int judge(struct oom_classifier *classifier, const char *const *logs, size_t count,
+                 const int64_t *ends, const struct oom_exit *exit_data, struct oom_incident *out,
+                 struct oom_error *err)
+{
+    bool decided = true;
+
+    for (size_t i = 0; i < count; i++)
+        if (feed_one(classifier, logs[i], ends ? ends[i] : 0, &decided, err))
+            return -1;
+    if (oom_classifier_verdict(classifier, exit_data, out, err))
+        return -1;
+    if (!ends || (decided && out->oom && out->cause.text))
+        return 0;
+    oom_incident_free(out);
+    return 1;
+}
+
+int diagnose_logs(const struct oom_signatures *set, const char *const *logs, size_t count,
+                  const struct oom_exit *exit_data, bool whole, struct oom_incident *out,
+                  struct oom_classifier **used, struct oom_error *err)
+{
+    int64_t *ends = whole ? NULL : find_ends(set, logs, count);
+    struct oom_classifier *classifier = oom_classifier_new(set);
+    int rc = -1;
+
+    oom_incident_init(out);
+    if (classifier)
+        rc = judge(classifier, logs, count, ends, exit_data, out, err);
+    if (rc == 1) {
+        oom_classifier_free(classifier);
+        classifier = oom_classifier_new(set);
+        rc = classifier ? judge(classifier, logs, count, NULL, exit_data, out, err) : -1;
+    }
+    if (!classifier)
+        oom_errorf(err, "diagnosis: out of memory");
+    free(ends);
+    if (used && rc == 0)
+        *used = classifier;
+    else
+        oom_classifier_free(classifier);
+    return rc;
+}
 
 int diagnose_files(const char *const *logs, size_t count, const struct oom_exit *exit_data,
                    struct oom_incident *out, struct oom_error *err)
 {
     struct oom_signatures *set = sigset_load(err);
-    struct oom_classifier *classifier = set ? oom_classifier_new(set) : NULL;
-    int rc = classifier ? 0 : -1;
 
     oom_incident_init(out);
-    if (set && !classifier)
-        oom_errorf(err, "diagnosis: out of memory");
-    for (size_t i = 0; rc == 0 && i < count; i++)
-        rc = logs_feed(classifier, logs[i], 0, err);
-    if (rc == 0)
-        rc = oom_classifier_verdict(classifier, exit_data, out, err);
-    oom_classifier_free(classifier);
+    int rc = set ? diagnose_logs(set, logs, count, exit_data, false, out, NULL, err) : -1;
     oom_signatures_free(set);
     return rc;
 }

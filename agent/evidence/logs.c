@@ -191,3 +191,118 @@ int logs_feed(struct oom_classifier *classifier, const char *path, int flags, st
     free(buffer);
     return rc;
 }
+
+/* --- the end first ------------------------------------------------------------------------------
+ */
+
+#define END_BYTES (INT64_C(32) << 20)
+
+/* The first beginning of a line at or behind `at`, -1: none in a whole portion. */
+static int64_t next_line(int fd, int64_t at, char *buffer)
+{
+    if (at <= 0)
+        return 0;
+    ssize_t n = pread(fd, buffer, CHUNK_BYTES, at - 1);
+    const char *cut = n > 0 ? memchr(buffer, '\n', (size_t)n) : NULL;
+
+    return cut ? at + (cut - buffer) : -1;
+}
+
+typedef int feed_function(struct oom_classifier *classifier, int stream, const void *bytes,
+                          size_t length);
+
+static int feed_range(struct oom_classifier *classifier, int stream, int fd, int64_t from,
+                      int64_t to, feed_function *feed, char *buffer)
+{
+    while (from < to) {
+        size_t want = to - from < (int64_t)CHUNK_BYTES ? (size_t)(to - from) : CHUNK_BYTES;
+        ssize_t n = pread(fd, buffer, want, from);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        if (n == 0)
+            break;
+        if (feed(classifier, stream, buffer, (size_t)n))
+            return -1;
+        from += n;
+    }
+    return 0;
+}
+
+static int64_t end_that_decides(const struct oom_signatures *set, int fd, int64_t size,
+                                char *buffer)
+{
+    struct oom_classifier *classifier = oom_classifier_new(set);
+    int64_t end = next_line(fd, size - END_BYTES, buffer);
+    int stream = classifier ? oom_classifier_open(classifier, NULL, 1) : -1;
+    bool decides =
+        stream >= 0 && end > 0 && oom_classifier_skim(classifier, stream, NULL, 0) == 0 &&
+        feed_range(classifier, stream, fd, end, size, oom_classifier_feed, buffer) == 0 &&
+        oom_classifier_end_decides(classifier, stream);
+
+    oom_classifier_free(classifier);
+    return decides ? end : 0;
+}
+
+bool logs_is_long(const char *path)
+{
+    struct stat st;
+
+    return strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
+           st.st_size > LOGS_LONG_BYTES;
+}
+
+int64_t logs_end_that_decides(const struct oom_signatures *set, const char *path)
+{
+    struct stat st;
+    int64_t end = 0;
+    int fd = strcmp(path, "-") ? open_log(path, 0, NULL) : -1;
+    char *buffer = malloc(CHUNK_BYTES);
+
+    if (fd >= 0 && buffer && fstat(fd, &st) == 0 && st.st_size > LOGS_LONG_BYTES) {
+        ssize_t n = pread(fd, buffer, CHUNK_BYTES, 0);
+        if (n > 0 && !is_compressed(buffer, (size_t)n))
+            end = end_that_decides(set, fd, st.st_size, buffer);
+    }
+    free(buffer);
+    if (fd >= 0)
+        close(fd);
+    return end;
+}
+
+int logs_feed_end_of(struct oom_classifier *classifier, int fd, const char *name, int64_t from,
+                     int64_t end, struct oom_error *err)
+{
+    struct stat st;
+    char *buffer = malloc(CHUNK_BYTES);
+    int stream = buffer ? oom_classifier_open(classifier, name, 1) : -1;
+
+    if (stream < 0) {
+        free(buffer);
+        return oom_errorf(err, "%s: out of memory, or more than 4096 logs", name);
+    }
+    int64_t line = next_line(fd, end, buffer);
+    if (line >= 0)
+        end = line;
+    if (fstat(fd, &st) < 0 ||
+        feed_range(classifier, stream, fd, from, end, oom_classifier_skim, buffer) ||
+        feed_range(classifier, stream, fd, end, st.st_size, oom_classifier_feed, buffer)) {
+        oom_errorf(err, "cannot read %s: %s", name, strerror(errno));
+        stream = -1;
+    }
+    free(buffer);
+    return stream;
+}
+
+int logs_feed_end(struct oom_classifier *classifier, const char *path, int64_t end,
+                  struct oom_error *err)
+{
+    int fd = open_log(path, 0, err);
+
+    if (fd < 0)
+        return -1;
+    int stream = logs_feed_end_of(classifier, fd, path, 0, end, err);
+    close(fd);
+    return stream;
+}

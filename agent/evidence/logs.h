@@ -15,4 +15,24 @@ enum logs_flags {
 int logs_feed(struct oom_classifier *classifier, const char *path, int flags,
               struct oom_error *err);
 
+/* Logs longer than this are tried from their end. */
+#define LOGS_LONG_BYTES (INT64_C(64) << 20)
+
+/* A plain file that is. */
+bool logs_is_long(const char *path);
+
+/* Does the end of this log decide (oom_classifier_skim)? Returns where that end begins, or 0: it
+ * does not, or the log is short, compressed, a stream, or cannot be read. */
+int64_t logs_end_that_decides(const struct oom_signatures *set, const char *path);
+
+/* Skims what precedes `end` and feeds the rest as one stream, whose number is returned; -1 on
+ * failure. */
+int logs_feed_end(struct oom_classifier *classifier, const char *path, int64_t end,
+                  struct oom_error *err);
+
+/* The same for an open file, up to where it ends now. What lies between `from` and `end` is
+ * skimmed, so 0 gives lines their true numbers; `end` is moved to the beginning of a line. */
+int logs_feed_end_of(struct oom_classifier *classifier, int fd, const char *name, int64_t from,
+                     int64_t end, struct oom_error *err);
+
 #endif

@@ -9,11 +9,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/evidence/logs.h"
+
+#define SKIM_MAX_BYTES ((off_t)4 << 30)
+
 enum { MAX_FILES = 64, MAX_DEPTH = 4, MAX_ENTRIES = 20000, MAX_FILE_BYTES = 64 * 1024 * 1024 };
 
 struct search {
     struct oom_classifier *classifier;
     int64_t since_ms;
+    off_t skim_left_bytes;
     int files;
     int entries;
     struct {
@@ -46,17 +51,12 @@ static bool fresh(const struct search *search, const struct stat *st)
 
 static void feed_fd(struct search *search, int fd, const char *name, off_t size)
 {
-    char buffer[64 * 1024];
-    off_t at = size > MAX_FILE_BYTES ? size - MAX_FILE_BYTES : 0;
-    int stream = oom_classifier_open(search->classifier, name, 1);
+    off_t end = size > MAX_FILE_BYTES ? size - MAX_FILE_BYTES : 0;
+    /* True line numbers, as long as they do not cost more than reading the logs. */
+    off_t from = end <= search->skim_left_bytes ? 0 : end;
 
-    while (stream >= 0) {
-        ssize_t n = pread(fd, buffer, sizeof(buffer), at);
-        if (n <= 0)
-            break;
-        oom_classifier_feed(search->classifier, stream, buffer, (size_t)n);
-        at += n;
-    }
+    search->skim_left_bytes -= end - from;
+    logs_feed_end_of(search->classifier, fd, name, from, end, NULL);
     search->files++;
 }
 
@@ -141,7 +141,8 @@ static void skip_own_output(struct search *search)
 int otherlogs_feed(struct oom_classifier *classifier, const struct oom_script *script,
                    int64_t since_ms)
 {
-    struct search search = {.classifier = classifier, .since_ms = since_ms};
+    struct search search = {
+        .classifier = classifier, .since_ms = since_ms, .skim_left_bytes = SKIM_MAX_BYTES};
     const char *tmp = getenv("TMPDIR");
     char **paths = script ? oom_script_log_paths(script) : NULL;
 

@@ -58,6 +58,27 @@ int oom_classifier_open(struct oom_classifier *classifier, const char *file, int
 int oom_classifier_feed(struct oom_classifier *classifier, int stream, const void *bytes,
                         size_t length);
 
+/* Long logs. The end of one decides when nothing before it could change the verdict: the first
+ * failure of memory in it stands far behind lines which prove that the run had survived whatever
+ * there was, and all that tells its phase lies in it too. So a caller may
+ *
+ *   1. open a stream on a classifier of its own, skim it with no bytes ("there is more before"),
+ *      feed the end of the log, whole lines from the first, and ask oom_classifier_end_decides;
+ *   2. if so, open a stream on the real classifier, skim all that precedes the end and feed the
+ * end. If the verdict is then not out of memory, or the end did not decide, feed the whole log.
+ *
+ * What is skimmed is read once, several times faster than what is fed: lines are counted, so that
+ * the verdict states their true numbers, and only names of frameworks are searched. The verdict is
+ * that of a whole reading but for `secondary`, which tells of the end only. */
+int oom_classifier_skim(struct oom_classifier *classifier, int stream, const void *bytes,
+                        size_t length);
+
+/* For a stream that was skimmed and then fed. */
+bool oom_classifier_end_decides(const struct oom_classifier *classifier, int stream);
+
+/* Was any stream skimmed? */
+bool oom_classifier_has_skimmed(const struct oom_classifier *classifier);
+
 /* The verdict over everything fed so far. May be called more than once, and feeding may go on
  * afterwards (a supervisor looks while the job is running: exit_data NULL means still running). */
 int oom_classifier_verdict(struct oom_classifier *classifier, const struct oom_exit *exit_data,

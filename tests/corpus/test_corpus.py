@@ -114,6 +114,44 @@ def test_compressed(tool, tmp_path):
     assert run.returncode in (1, 2)
 
 
+def test_long_logs_from_their_end(tmp_path):
+    """The same verdict as a whole reading, with true line numbers, and whole when it must be."""
+    step = b"2026-02-23T18:01:02.1Z INFO step done, reward mean 3 of the batch, 77 tokens moved\n"
+    loss = b"{'loss': 1.25, 'grad_norm': 0.5, 'learning_rate': 1e-05, 'epoch': 0.1}\n"
+    name = b"in verl/trainer/main\n"
+    oom = (b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate %d.00 GiB. GPU 0 has a "
+           b"total capacity of 79.15 GiB of which 1.02 GiB is free.\n")
+    failure = (b"Traceback (most recent call last):\n"
+               b'  File "/x/train.py", line 3, in backward\n' + oom % 3)
+    progress = (step * 5000 + loss) * 185
+    log = tmp_path / "long.log"
+
+    def read(*bodies):
+        log.write_bytes(b"".join(bodies))
+        assert log.stat().st_size > 64 << 20
+        got = []
+        for options in ([], ["--whole"]):
+            run = subprocess.run([str(OOMCTL), "diagnose", "--json", *options, str(log)],
+                                 capture_output=True, timeout=120)
+            got.append(json.loads(run.stdout))
+        return got
+
+    by_end, by_all = read(name, oom % 9, progress, failure)
+    assert by_end["secondary"] == [] and by_all["secondary"]  # the survived one was not read
+    for got in (by_end, by_all):
+        assert got["framework"] == "verl" and got["phase"] == "backward"
+        assert got["numbers"]["tried"] == 3 << 30
+        assert got["cause"]["line"] == 2 + 5001 * 185 + 3
+    text = subprocess.run([str(OOMCTL), "diagnose", str(log)], capture_output=True, timeout=120)
+    assert b"--whole" in text.stdout
+    # Nothing behind the first failure shows that it was survived: it is the cause.
+    by_end, by_all = read(oom % 9, step * (5001 * 185), failure)
+    assert by_end == by_all and by_end["cause"]["line"] == 1
+    # No failure at the end: one that is told far before it is found.
+    by_end, by_all = read(failure, step * (5001 * 185))
+    assert by_end == by_all and by_end["oom"] and by_end["cause"]["line"] == 3
+
+
 def test_standard_input_and_usage(tmp_path):
     line = b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
     for arguments in ([], ["-"]):

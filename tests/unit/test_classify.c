@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/cases.h"
 #include "tests/unit/sets.h"
 
 static struct oom_signatures *set;
@@ -31,46 +32,8 @@ static int teardown(void **state)
     return 0;
 }
 
-/* --- the corpus ---------------------------------------------------------------------------------
+/* --- the corpus --------------------------------------------------------------------------------
  */
-
-/* The lines of a file as bytes. JSON cannot hold bytes that are not UTF-8, so that lines with lone
- * surrogates were refused by the loader; the Python test takes those. */
-static char *joined(const json_t *lines, size_t *length)
-{
-    size_t size = 1;
-    size_t i;
-    const json_t *line;
-
-    json_array_foreach(lines, i, line) size += json_string_length(line) + 1;
-    char *text = malloc(size);
-    assert_non_null(text);
-    *length = 0;
-    json_array_foreach(lines, i, line)
-    {
-        memcpy(text + *length, json_string_value(line), json_string_length(line));
-        *length += json_string_length(line);
-        text[(*length)++] = '\n';
-    }
-    return text;
-}
-
-static void read_exit(const json_t *exit, struct oom_exit *out)
-{
-    const json_t *value;
-
-    oom_exit_init(out);
-    if ((value = json_object_get(exit, "exit_code")))
-        out->exit_code = (int)json_integer_value(value);
-    if ((value = json_object_get(exit, "signal")))
-        out->signal = (int)json_integer_value(value);
-    if ((value = json_object_get(exit, "derived_exit_code")))
-        out->derived_exit_code = (int)json_integer_value(value);
-    if ((value = json_object_get(exit, "oom_kills")))
-        out->cgroup_oom_kills = json_integer_value(value);
-    if ((value = json_object_get(exit, "state")))
-        snprintf(out->state, sizeof(out->state), "%s", json_string_value(value));
-}
 
 /* Feeds in portions of `portion` bytes, 0: at once. */
 static void judge(const json_t *one, size_t portion, struct oom_incident *out)
@@ -85,7 +48,7 @@ static void judge(const json_t *one, size_t portion, struct oom_incident *out)
     json_object_foreach(json_object_get(one, "files"), name, lines)
     {
         size_t length;
-        char *text = joined(lines, &length);
+        char *text = cases_joined(lines, &length);
         int stream = oom_classifier_open(classifier, name, 1);
         size_t step = portion ? portion : length;
         for (size_t at = 0; at < length; at += step)
@@ -94,7 +57,7 @@ static void judge(const json_t *one, size_t portion, struct oom_incident *out)
                              0);
         free(text);
     }
-    read_exit(json_object_get(one, "exit"), &exit_data);
+    cases_read_exit(json_object_get(one, "exit"), &exit_data);
     assert_int_equal(oom_classifier_verdict(classifier, &exit_data, out, &err), 0);
     oom_classifier_free(classifier);
 }
