@@ -20,14 +20,14 @@ int64_t lineage_create(struct db *db, const json_t *fields, struct oom_error *er
     if (db_run(
             db, err,
             "INSERT INTO lineage (scheduler, cluster, uid, user, name, state, policies, options, "
-            "shape, account, created_ms, updated_ms) "
-            "VALUES (?, ?, ?, ?, ?, 'running', ?, ?, ?, ?, ?, ?)",
-            "ssissjjssii", json_get_string(fields, "scheduler", "none"),
+            "shape, partition, account, created_ms, updated_ms) "
+            "VALUES (?, ?, ?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?)",
+            "ssissjjsssii", json_get_string(fields, "scheduler", "none"),
             json_get_string(fields, "cluster", ""), json_get_int(fields, "uid", -1),
             json_get_string(fields, "user", ""), json_get_string(fields, "name", ""),
             json_object_get(fields, "policies"), json_object_get(fields, "options"),
-            json_get_string(fields, "shape", ""), json_get_string(fields, "account", ""), now,
-            now) < 0)
+            json_get_string(fields, "shape", ""), json_get_string(fields, "partition", ""),
+            json_get_string(fields, "account", ""), now, now) < 0)
         return -1;
     return sqlite3_last_insert_rowid(db->sql);
 }
@@ -43,17 +43,18 @@ int lineage_add_job(struct db *db, int64_t lineage, const char *scheduler, const
 
 json_t *lineage_get(struct db *db, int64_t lineage, struct oom_error *err)
 {
-    json_t *rows = db_rows(
-        db,
-        db_query(db, err,
-                 "SELECT id, scheduler, cluster, uid, user, name, state, reason, advice, "
-                 "framework, policies AS j_policies, options AS j_options, shape, account, wish, "
-                 "created_ms, updated_ms, "
-                 "(SELECT json_group_array(job) FROM (SELECT job FROM job "
-                 "WHERE lineage = l.id ORDER BY first_ms, job)) AS j_jobs "
-                 "FROM lineage l WHERE id = ?",
-                 "i", lineage),
-        err);
+    json_t *rows =
+        db_rows(db,
+                db_query(db, err,
+                         "SELECT id, scheduler, cluster, uid, user, name, state, reason, advice, "
+                         "framework, policies AS j_policies, options AS j_options, shape, "
+                         "partition, account, wish, "
+                         "created_ms, updated_ms, "
+                         "(SELECT json_group_array(job) FROM (SELECT job FROM job "
+                         "WHERE lineage = l.id ORDER BY first_ms, job)) AS j_jobs "
+                         "FROM lineage l WHERE id = ?",
+                         "i", lineage),
+                err);
     json_t *row = json_incref(json_array_get(rows, 0));
 
     if (rows && !row)

@@ -13,7 +13,7 @@ int lineage_find(struct db *db, const char *scheduler, const char *cluster, cons
                  int64_t uid, int64_t *out, struct oom_error *err);
 
 /* Inserts; `fields` has scheduler, cluster, uid, user, name, policies, options, shape,
- * account. Returns the id or -1. */
+ * partition, account. Returns the id or -1. */
 int64_t lineage_create(struct db *db, const json_t *fields, struct oom_error *err);
 
 int lineage_add_job(struct db *db, int64_t lineage, const char *scheduler, const char *cluster,

@@ -10,7 +10,8 @@
 
 SQL_FILE(db_sql_001, "db/migrations/001-initial.sql");
 SQL_FILE(db_sql_002, "db/migrations/002-age.sql");
+SQL_FILE(db_sql_003, "db/migrations/003-overrides.sql");
 SQL_FILE(db_sql_004, "db/migrations/004-bounds.sql");
 
-const char *const db_migrations[] = {db_sql_001, db_sql_002, db_sql_004};
+const char *const db_migrations[] = {db_sql_001, db_sql_002, db_sql_003, db_sql_004};
 const int db_migration_count = sizeof(db_migrations) / sizeof(db_migrations[0]);

@@ -7,25 +7,7 @@
 #include <string.h>
 
 #include "oomretry/policy.h"
-
-json_t *policies_active(struct db *db, struct oom_error *err)
-{
-    json_t *out = json_object();
-    sqlite3_stmt *stmt =
-        db_query(db, err, "SELECT name, version FROM policy WHERE enabled = 1 ORDER BY name", "");
-    int rc = -1;
-
-    if (!stmt)
-        goto fail;
-    while ((rc = db_step(db, stmt, err)) == 1)
-        json_object_set_new(out, db_text(stmt, 0), json_integer(sqlite3_column_int64(stmt, 1)));
-    sqlite3_finalize(stmt);
-    if (rc == 0)
-        return out;
-fail:
-    json_decref(out);
-    return NULL;
-}
+#include "policies/policy_override.h"
 
 json_t *policies_load(struct db *db, const char *name, int64_t version, int64_t *found_version,
                       struct oom_error *err)
@@ -56,24 +38,6 @@ json_t *policies_load(struct db *db, const char *name, int64_t version, int64_t 
     return body;
 }
 
-json_t *policies_documents(struct db *db, const json_t *versions, struct oom_error *err)
-{
-    json_t *list = json_array(), *version;
-    const char *name;
-
-    json_object_foreach((json_t *)versions, name, version)
-    {
-        json_t *document = policies_load(db, name, json_integer_value(version), NULL, err);
-        if (!document) {
-            json_decref(list);
-            return NULL;
-        }
-        json_array_append_new(list, json_pack("{s:s, s:O, s:o}", "name", name, "version", version,
-                                              "document", document));
-    }
-    return list;
-}
-
 static int refuse_stale(struct db *db, const char *name, int64_t base, int64_t active,
                         struct oom_error *err)
 {
@@ -98,7 +62,10 @@ int64_t policies_add(struct db *db, const char *name, int64_t base, const json_t
                      const char *author, const char *message, struct oom_error *err)
 {
     int64_t active = 0, last = 0;
+    struct policy_override_name is = {.scope = NULL};
 
+    if (policy_override_is_name(name) && policy_override_parse(name, &is, err) < 0)
+        return -1;
     if (db_begin(db, err) < 0)
         return -1;
     if (db_get_int(db, err, 0, &active, "SELECT version FROM policy WHERE name = ?", "s", name) <
@@ -115,9 +82,9 @@ int64_t policies_add(struct db *db, const char *name, int64_t base, const json_t
                "VALUES (?, ?, ?, ?, ?, ?)",
                "sijssi", name, last + 1, body, author, message, db_now_ms()) < 0 ||
         db_run(db, err,
-               "INSERT INTO policy (name, version) VALUES (?, ?) "
+               "INSERT INTO policy (name, version, base) VALUES (?, ?, ?) "
                "ON CONFLICT (name) DO UPDATE SET version = excluded.version",
-               "si", name, last + 1) < 0 ||
+               "sis", name, last + 1, is.scope ? is.policy : NULL) < 0 ||
         db_run(db, err,
                "INSERT INTO audit (at_ms, who, verb, object, detail) "
                "VALUES (?, ?, 'policy', ?, ?)",

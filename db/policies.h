@@ -14,17 +14,10 @@
  * validate is an error and changes nothing. */
 int policies_seed(struct db *db, const char *directory, struct oom_error *err);
 
-/* {"relax":3,...} of the enabled policies. New reference. */
-json_t *policies_active(struct db *db, struct oom_error *err);
-
 /* The body of one version; version 0 is the active one. New reference; NULL and err when there is
  * none. `found_version` may be NULL. */
 json_t *policies_load(struct db *db, const char *name, int64_t version, int64_t *found_version,
                       struct oom_error *err);
-
-/* The bodies of these versions ({"relax":3,…}): [{"name","version","document"}]. New reference;
- * NULL and err when one cannot be loaded. */
-json_t *policies_documents(struct db *db, const json_t *versions, struct oom_error *err);
 
 /* Adds a version and makes it active, unless the active version is no longer `base` (somebody else
  * was quicker): then -1 and err says whose version is active now. base 0: the name is new.

@@ -8,10 +8,11 @@ json_t *policy_admin_list(struct db *db, struct oom_error *err)
     return db_rows(
         db,
         db_query(db, err,
-                 "SELECT p.name, p.version, p.enabled, v.author, v.message, "
+                 "SELECT p.name, p.version, p.enabled, p.base, v.author, v.message, "
                  "v.created_ms, (SELECT count(*) FROM policy_version w "
                  "WHERE w.name = p.name) AS versions FROM policy p JOIN policy_version v "
-                 "ON v.name = p.name AND v.version = p.version ORDER BY p.name",
+                 "ON v.name = p.name AND v.version = p.version ORDER BY coalesce(p.base, p.name), "
+                 "p.name",
                  ""),
         err);
 }
@@ -68,13 +69,14 @@ int policy_admin_enable(struct db *db, const char *name, bool enabled, const cha
 
 json_t *policy_admin_incidents(struct db *db, int64_t limit, struct oom_error *err)
 {
-    return db_rows(db,
-                   db_query(db, err,
-                            "SELECT a.lineage, a.number, a.incident AS j_incident, a.values_json "
-                            "AS j_values, l.framework, l.policies AS j_policies, l.options AS "
-                            "j_options FROM attempt a JOIN lineage l ON l.id = a.lineage "
-                            "WHERE a.outcome = 'oom' AND a.incident IS NOT NULL AND "
-                            "a.values_json IS NOT NULL ORDER BY a.id DESC LIMIT ?",
-                            "i", limit),
-                   err);
+    return db_rows(
+        db,
+        db_query(db, err,
+                 "SELECT a.lineage, a.number, a.incident AS j_incident, a.values_json "
+                 "AS j_values, l.framework, l.user, l.partition, l.account, "
+                 "l.options AS j_options FROM attempt a JOIN lineage l ON l.id = a.lineage "
+                 "WHERE a.outcome = 'oom' AND a.incident IS NOT NULL AND "
+                 "a.values_json IS NOT NULL ORDER BY a.id DESC LIMIT ?",
+                 "i", limit),
+        err);
 }

@@ -70,6 +70,7 @@ json_t *oom_decision_to_json(const struct oom_decision *decision)
     if (!object)
         return NULL;
     int rc = set_text(object, "policy", decision->policy) |
+             set_text(object, "overrides", decision->overrides) |
              set_text(object, "rung", decision->rung) | set_text(object, "kind", decision->kind) |
              set_text(object, "taken_back", decision->taken_back) |
              set_text(object, "advice", decision->advice);
@@ -130,6 +131,7 @@ int oom_decision_from_json(const json_t *json, struct oom_decision *out, struct 
     if (get_text(json, "action", action, sizeof(action), err) != 0 ||
         get_text(json, "reason", out->reason, sizeof(out->reason), err) != 0 ||
         get_text(json, "policy", out->policy, sizeof(out->policy), err) != 0 ||
+        get_text(json, "overrides", out->overrides, sizeof(out->overrides), err) != 0 ||
         get_text(json, "rung", out->rung, sizeof(out->rung), err) != 0 ||
         get_text(json, "kind", out->kind, sizeof(out->kind), err) != 0 ||
         get_text(json, "mode", mode, sizeof(mode), err) != 0 ||

@@ -143,6 +143,7 @@ int making_retry(struct making *m, const struct oom_incident *problem, struct ch
                  candidate->policy->version);
     else
         snprintf(out->policy, sizeof(out->policy), "%s", candidate->policy->name);
+    snprintf(out->overrides, sizeof(out->overrides), "%s", candidate->policy->overrides);
     snprintf(out->rung, sizeof(out->rung), "%s", candidate->rung->name);
     snprintf(out->kind, sizeof(out->kind), "%s", candidate->rung->kind);
     out->changes_training = candidate->rung->changes_training;

@@ -2,6 +2,7 @@
 #include "oomretry/policy.h"
 
 #include <fnmatch.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,6 +126,26 @@ int oom_policy_version(const struct oom_policy *policy)
 void oom_policy_set_version(struct oom_policy *policy, int version)
 {
     policy->version = version;
+}
+
+const char *oom_policy_overrides(const struct oom_policy *policy)
+{
+    return policy->overrides;
+}
+
+void oom_policy_set_overrides(struct oom_policy *policy, const char *overrides)
+{
+    snprintf(policy->overrides, sizeof(policy->overrides), "%s", overrides);
+}
+
+enum oom_consent oom_policy_consent(const struct oom_policy *policy)
+{
+    return policy->consent;
+}
+
+int oom_policy_max_retries(const struct oom_policy *policy)
+{
+    return policy->max_retries;
 }
 
 size_t oom_policy_knob_count(const struct oom_policy *policy)

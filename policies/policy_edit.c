@@ -25,7 +25,7 @@ static int first_part(const char *path, char *part, const char **rest, struct oo
     return 0;
 }
 
-static json_t *read_value(const char *text)
+json_t *policy_edit_value(const char *text)
 {
     json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
     return value ? value : json_string(text);
@@ -45,15 +45,15 @@ static int missing(const json_t *object, const char *what, const char *name, str
     return oom_errorf(err, "there is no %s \"%s\"", what, name);
 }
 
-static int set_member(json_t *object, const char *key, const char *value, struct oom_error *err)
+static int set_member(json_t *object, const char *key, json_t *value, struct oom_error *err)
 {
-    if (json_object_set_new(object, key, read_value(value)) != 0)
+    if (json_object_set(object, key, value) != 0)
         return oom_errorf(err, "out of memory");
     return 0;
 }
 
 /* "rungs.NAME.KEY" and "knobs.NAME.KEY": names of knobs may have dots, keys have none. */
-static int set_named(json_t *document, const char *section, const char *path, const char *value,
+static int set_named(json_t *document, const char *section, const char *path, json_t *value,
                      struct oom_error *err)
 {
     char name[2 * MAX_PART];
@@ -92,7 +92,7 @@ static const char *entry_name(const json_t *entry)
 }
 
 /* 1: set, 0: the rung is not here, -1: err. */
-static int set_entry(json_t *ladder, const char *rung, const char *key, const char *value,
+static int set_entry(json_t *ladder, const char *rung, const char *key, json_t *value,
                      struct oom_error *err)
 {
     size_t index;
@@ -120,7 +120,7 @@ static int set_entry(json_t *ladder, const char *rung, const char *key, const ch
     return 0;
 }
 
-static int set_on_ladder(json_t *document, const char *domain, const char *path, const char *value,
+static int set_on_ladder(json_t *document, const char *domain, const char *path, json_t *value,
                          struct oom_error *err)
 {
     char phase[MAX_PART], rung[MAX_PART];
@@ -144,7 +144,27 @@ static int set_on_ladder(json_t *document, const char *domain, const char *path,
     return missing(json_object_get(document, "rungs"), "rung", rung, err);
 }
 
-int policy_edit_set(json_t *document, const char *path, const char *value, struct oom_error *err)
+/* Values of the policy as a whole; its other keys hold too much for one line. */
+static int set_whole(json_t *document, const char *key, json_t *value, struct oom_error *err)
+{
+    static const char *const keys[] = {"max_retries", "consent", NULL};
+    struct near near;
+
+    near_init(&near, key);
+    for (const char *const *known = keys; *known; known++) {
+        if (strcmp(*known, key) == 0)
+            return set_member(document, key, value, err);
+        near_offer(&near, *known);
+    }
+    if (near.best)
+        return oom_errorf(err, "there is no value \"%s\" (did you mean \"%s\"?)", key, near.best);
+    return oom_errorf(err,
+                      "\"%s\" is no path such as forward.fewer-tokens.scale, and none of the whole "
+                      "policy's max_retries and consent",
+                      key);
+}
+
+int policy_edit_put(json_t *document, const char *path, json_t *value, struct oom_error *err)
 {
     char part[MAX_PART];
     const char *rest;
@@ -152,6 +172,8 @@ int policy_edit_set(json_t *document, const char *path, const char *value, struc
 
     if (first_part(path, part, &rest, err) != 0)
         return -1;
+    if (!rest)
+        return set_whole(document, part, value, err);
     if (strcmp(part, "rungs") == 0 || strcmp(part, "knobs") == 0)
         return set_named(document, part, rest, value, err);
     if (oom_domain_parse(part, &domain) == 0 && domain != OOM_DOMAIN_NONE)

@@ -101,6 +101,9 @@ struct oom_policy {
     bool dash_alike;
     int order;
     int version;
+    char overrides[OOM_OVERRIDES_ROOM]; /* "partition=small@2"; "" none */
+    int max_retries;                    /* -1: the site's */
+    enum oom_consent consent;
     struct knob *knobs;
     size_t knob_count;
     struct rung *rungs;

@@ -8,6 +8,8 @@
 #include "policies/policy_read.h"
 #include "policies/regex.h"
 
+enum { MAX_RETRIES = 100 };
+
 static const char *const type_names[] = {"int",    "float", "bool", "switch",
                                          "string", "enum",  "json", NULL};
 
@@ -339,6 +341,34 @@ static int parse_resume(const struct oom_policy *policy, const struct place *pla
     return 0;
 }
 
+/* What an administrator allows for lineages of this policy. */
+static int parse_terms(struct oom_policy *policy, const struct place *place)
+{
+    static const char *const consents[] = {[OOM_CONSENT_ASK] = "ask",
+                                           [OOM_CONSENT_GIVEN] = "given",
+                                           [OOM_CONSENT_NEVER] = "never",
+                                           NULL};
+    const json_t *retries = json_object_get(policy->document, "max_retries");
+    const char *consent;
+
+    policy->max_retries = -1;
+    if (retries) {
+        if (!json_is_integer(retries) || json_integer_value(retries) < 0 ||
+            json_integer_value(retries) > MAX_RETRIES)
+            return read_wrong(place, "max_retries: must be a whole number from 0 to 100");
+        policy->max_retries = (int)json_integer_value(retries);
+    }
+    if (read_string(place, policy->document, "consent", false, &consent) != 0)
+        return -1;
+    if (!consent)
+        return 0;
+    if (read_check_name(place, "consent", consent, consents) != 0)
+        return -1;
+    while (strcmp(consents[policy->consent], consent) != 0)
+        policy->consent++;
+    return 0;
+}
+
 int policy_parse(struct oom_policy *policy, const char *name, struct oom_error *err)
 {
     struct place place = {.document = name, .err = err};
@@ -346,8 +376,8 @@ int policy_parse(struct oom_policy *policy, const char *name, struct oom_error *
 
     if (read_check_keys(
             &place, policy->document,
-            "name title family dash_alike recognise config files let captures knobs rules rungs "
-            "ladders resume advice sources") != 0 ||
+            "name title family dash_alike recognise config files max_retries consent let captures "
+            "knobs rules rungs ladders resume advice sources") != 0 ||
         read_string(&place, policy->document, "name", true, &policy->name) != 0 ||
         read_string(&place, policy->document, "title", true, &title) != 0 ||
         read_string(&place, policy->document, "family", true, &family) != 0 ||
@@ -362,10 +392,11 @@ int policy_parse(struct oom_policy *policy, const char *name, struct oom_error *
     if (policy->family == OOM_FAMILY_HF || policy->family == OOM_FAMILY_AXOLOTL ||
         policy->family == OOM_FAMILY_TYRO)
         policy->dash_alike = true;
-    if (parse_recognise(policy, &place) != 0 || parse_config(policy, &place) != 0 ||
-        parse_files(policy, &place) != 0 || parse_advice(policy, &place) != 0 ||
-        parse_knobs(policy, &place) != 0 || parse_captures(policy, &place) != 0 ||
-        parse_lets(policy, &place) != 0 || parse_bounds(policy, &place) != 0)
+    if (parse_terms(policy, &place) != 0 || parse_recognise(policy, &place) != 0 ||
+        parse_config(policy, &place) != 0 || parse_files(policy, &place) != 0 ||
+        parse_advice(policy, &place) != 0 || parse_knobs(policy, &place) != 0 ||
+        parse_captures(policy, &place) != 0 || parse_lets(policy, &place) != 0 ||
+        parse_bounds(policy, &place) != 0)
         return -1;
     if (policy_parse_guards(policy, &place, policy->document, "rules", &policy->rules,
                             &policy->rule_count) != 0)

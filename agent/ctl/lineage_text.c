@@ -74,9 +74,29 @@ void lineage_changed(const json_t *edits, char *out, size_t size)
     }
 }
 
+void lineage_policy(const json_t *decision, char *out, size_t size)
+{
+    const char *overrides = json_get_string(decision, "overrides", "");
+    int n = snprintf(out, size, "%s%s", json_get_string(decision, "policy", "?"),
+                     !*overrides              ? ""
+                     : strchr(overrides, ',') ? " with the overrides of "
+                                              : " with the override of ");
+
+    /* "partition=small@2, user=alice@1" */
+    for (size_t at = n > 0 ? (size_t)n : size; *overrides && at + 8 < size; overrides++) {
+        if (*overrides == '=')
+            out[at++] = ' ';
+        else if (*overrides == ',')
+            at += (size_t)sprintf(out + at, " and");
+        else
+            out[at++] = *overrides;
+        out[at] = '\0';
+    }
+}
+
 void lineage_print_attempt(const json_t *lineage, const json_t *attempt, bool last)
 {
-    char failure[128], changed[512], took[32] = "";
+    char failure[128], changed[512], policy[400], took[32] = "";
     int64_t started = json_get_int(attempt, "started_ms", -1);
     int64_t ended = json_get_int(attempt, "ended_ms", -1);
     const json_t *decision = json_object_get(attempt, "decision");
@@ -90,9 +110,10 @@ void lineage_print_attempt(const json_t *lineage, const json_t *attempt, bool la
     printf("%s attempt %lld  %-9s %-8s %s\n", last ? "└─" : "├─",
            (long long)json_get_int(attempt, "number", 0),
            outcome ? outcome : json_get_string(attempt, "state", ""), took, failure);
+    lineage_policy(decision, policy, sizeof(policy));
     if (*changed)
-        printf("%s    changed: %s  (%s, rung %s)%s\n", last ? "  " : "│ ", changed,
-               json_get_string(decision, "policy", "?"), json_get_string(decision, "rung", "?"),
+        printf("%s    changed: %s  (%s, rung %s)%s\n", last ? "  " : "│ ", changed, policy,
+               json_get_string(decision, "rung", "?"),
                strcmp(applied, "yes") == 0  ? ", seen applied"
                : strcmp(applied, "no") == 0 ? ", NOT APPLIED"
                                             : "");

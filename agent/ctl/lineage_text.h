@@ -22,6 +22,9 @@ void lineage_failure(const json_t *incident, char *out, size_t size);
 /* "max-tokens-per-gpu 12288 -> 8192; …" */
 void lineage_changed(const json_t *edits, char *out, size_t size);
 
+/* Of a decision: "relax@3", "relax@3 with the override of partition small@2". */
+void lineage_policy(const json_t *decision, char *out, size_t size);
+
 /* One attempt of the tree that `oomctl history JOBID` shows. */
 void lineage_print_attempt(const json_t *lineage, const json_t *attempt, bool last);
 

@@ -7,7 +7,9 @@
 
 #include "agent/ctl/common.h"
 #include "agent/ctl/ctl.h"
+#include "agent/ctl/lineage_text.h"
 #include "agent/ctl/offline.h"
+#include "agent/ctl/scope.h"
 #include "agent/evidence/diagnose.h"
 #include "agent/lib/files.h"
 #include "agent/lib/jsonget.h"
@@ -27,6 +29,7 @@ enum {
     KEY_ALLOW,
     KEY_MODE,
     KEY_FACT,
+    KEY_FOR,
     MAX_LOGS = 256,
     MAX_APPLIED = 32,
     MAX_FACTS = 32,
@@ -43,6 +46,8 @@ static const struct argp_option option_table[] = {
     {"state", KEY_STATE, "S", 0, "the scheduler's state, such as OUT_OF_MEMORY", 0},
     {"allow", KEY_ALLOW, "WHAT", 0, "training: also rungs that change what is trained", 0},
     {"mode", KEY_MODE, "MODE", 0, "auto, inplace, requeue or resubmit", 0},
+    {"for", KEY_FOR, "WHOM", 0,
+     "whose overrides count: user=U,account=A,partition=P (default: your own)", 0},
     {"fact", KEY_FACT, "NAME=VALUE", 0,
      "something the scheduler knows, such as slurm.mem_max_mib=500000", 0},
     {NULL, 0, NULL, 0, NULL, 0},
@@ -57,6 +62,7 @@ struct arguments {
     size_t applied_count;
     char *facts[MAX_FACTS];
     size_t fact_count;
+    json_t *whom;
     struct oom_exit exit;
 };
 
@@ -73,6 +79,7 @@ static int number(struct argp_state *state, const char *text)
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
     struct arguments *a = state->input;
+    struct oom_error err = {""};
     enum oom_mode mode;
 
     switch (key) {
@@ -111,6 +118,12 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         if (a->fact_count == MAX_FACTS || !strchr(arg, '='))
             argp_error(state, "--fact takes NAME=VALUE, at most %d times", MAX_FACTS);
         a->facts[a->fact_count++] = arg;
+        return 0;
+    case KEY_FOR:
+        json_decref(a->whom);
+        a->whom = ctl_scope_parse(arg, &err);
+        if (!a->whom)
+            argp_error(state, "--for: %s", err.text);
         return 0;
     case ARGP_KEY_ARG:
         if (a->log_count == MAX_LOGS)
@@ -153,10 +166,10 @@ static json_t *plan_body(const struct arguments *a, const struct oom_incident *i
 
     for (size_t i = 0; i < a->applied_count; i++)
         json_array_append_new(applied, json_string(a->applied[i]));
-    return json_pack("{s:o, s:o, s:s, s:o, s:O, s:{s:s, s:s, s:s}}", "incident",
+    return json_pack("{s:o, s:o, s:s, s:o, s:O, s:O?, s:{s:s, s:s, s:s}}", "incident",
                      oom_incident_to_json(incident), "values", oom_values_to_json(values),
-                     "framework", framework, "applied", applied, "refused", refused, "options",
-                     "policy", a->policy, "allow", a->allow, "mode", a->mode);
+                     "framework", framework, "applied", applied, "refused", refused, "for", a->whom,
+                     "options", "policy", a->policy, "allow", a->allow, "mode", a->mode);
 }
 
 /* Where each edit of this step was written, and the diff against what was submitted. */
@@ -207,9 +220,13 @@ static json_t *ask(const struct arguments *a, struct api *api, const struct oom_
     struct policy_set set;
     struct oom_values values = {NULL, 0};
     json_t *refused = json_array(), *reply = NULL;
+    char path[512] = "/v1/plan/policies";
 
-    if (policy_set_fetch(api, "/v1/plan/policies", &set, err) < 0)
+    if (ctl_scope_add(path, sizeof(path), a->whom) < 0 ||
+        policy_set_fetch(api, path, &set, err) < 0) {
+        json_decref(refused);
         return NULL;
+    }
     int index = policy_set_choose(&set, script, a->policy, incident->framework);
     const struct oom_policy *policy = index >= 0 ? set.items[index] : NULL;
     if (!policy) {
@@ -252,14 +269,15 @@ out:
 
 static void print_plan(const json_t *reply, const struct oom_incident *incident)
 {
+    char policy[400];
     json_t *item;
     size_t i;
 
     printf("%s\n", incident->summary);
+    lineage_policy(reply, policy, sizeof(policy));
     if (strcmp(json_get_string(reply, "action", ""), "retry") == 0)
-        printf("next: rung %s of %s (%s, %s)\n", json_get_string(reply, "rung", ""),
-               json_get_string(reply, "policy", ""), json_get_string(reply, "kind", ""),
-               json_get_string(reply, "mode", ""));
+        printf("next: rung %s of %s (%s, %s)\n", json_get_string(reply, "rung", ""), policy,
+               json_get_string(reply, "kind", ""), json_get_string(reply, "mode", ""));
     else
         printf("no retry\n");
     printf("why: %s\n", json_get_string(reply, "reason", ""));
@@ -327,6 +345,7 @@ int ctl_plan(int argc, char **argv)
 fail:
     ctl_fail("plan", &err);
 out:
+    json_decref(a.whom);
     json_decref(reply);
     api_close(api);
     oom_script_free(script);

@@ -10,6 +10,7 @@
 
 #include "agent/ctl/common.h"
 #include "oomretry/error.h"
+#include "policies/policy_override.h"
 
 #define POLICY_MAX_WORDS 4
 
@@ -20,7 +21,11 @@ struct policy_call {
     int word_count;
     const char *message;
     bool yes;
-    struct api *api; /* NULL for verbs that ask nobody */
+    const char *scope, *subject;    /* --partition small: its override; NULL: the policy itself */
+    struct policy_override_name is; /* what "relax:partition=small" was taken apart to */
+    const char *whom; /* --for user=alice,…: what it comes to; NULL: as it is stored */
+    char name[POLICY_OVERRIDE_NAME_ROOM]; /* words[0], or its override "relax:partition=small" */
+    struct api *api;                      /* NULL for verbs that ask nobody */
 };
 
 /* Prints "oomctl policy VERB: text"; returns 2. */
@@ -29,8 +34,20 @@ int policy_fail(const struct policy_call *call, const struct oom_error *err);
 /* GET; NULL after an error was printed. New reference. */
 json_t *policy_get(const struct policy_call *call, const char *path);
 
-/* One version (NULL: the active one) with its document; NULL after an error was printed. */
-json_t *policy_fetch(const struct policy_call *call, const char *name, const char *version);
+/* One version (NULL: the active one) of call->name with its document; NULL after an error was
+ * printed. */
+json_t *policy_fetch(const struct policy_call *call, const char *version);
+
+/* What call->name comes to for `call->whom`; NULL after an error was printed. */
+json_t *policy_fetch_for(const struct policy_call *call);
+
+/* The active version of call->name, or what a first one begins from: an override without values,
+ * a row without a document. NULL after an error was printed. */
+json_t *policy_fetch_or_new(const struct policy_call *call);
+
+/* Is this a policy, or an override that fits its policy? Asks the head about the latter. */
+int policy_check(const struct policy_call *call, const char *where, const json_t *document,
+                 struct oom_error *err);
 
 /* Stores what was made of `base`. Prints the outcome; returns the exit status. */
 int policy_store(const struct policy_call *call, const char *name, int64_t base,
@@ -43,8 +60,10 @@ bool policy_confirm(const char *question);
 bool policy_print_diff(const char *old_name, const json_t *old_document, const char *new_name,
                        const json_t *new_document);
 
-/* Reads and validates a file; NULL and err, which names line or key. */
-json_t *policy_read_file(const char *path, struct oom_error *err);
+/* Reads and checks a file; NULL and err, which names line or key. `name` gets the name that it
+ * gives itself. */
+json_t *policy_read_file(const struct policy_call *call, const char *path, char *name, size_t size,
+                         struct oom_error *err);
 
 /* agent/ctl/policy_read.c */
 int policy_list(struct policy_call *call);
@@ -55,6 +74,7 @@ int policy_export(struct policy_call *call);
 int policy_validate(struct policy_call *call);
 /* agent/ctl/policy_change.c */
 int policy_set(struct policy_call *call);
+int policy_unset(struct policy_call *call);
 int policy_import(struct policy_call *call);
 int policy_rollback(struct policy_call *call);
 int policy_enable(struct policy_call *call);

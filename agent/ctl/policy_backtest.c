@@ -46,12 +46,12 @@ int policy_backtest(struct policy_call *call)
 {
     struct oom_error err = {""};
     json_t *reply = NULL;
-    char path[160];
-    json_t *document = policy_read_file(call->words[0], &err);
+    char path[192], name[POLICY_OVERRIDE_NAME_ROOM];
+    json_t *document = policy_read_file(call, call->words[0], name, sizeof(name), &err);
 
     if (!document)
         return policy_fail(call, &err);
-    snprintf(path, sizeof(path), "/v1/policies/%s/backtest", json_get_string(document, "name", ""));
+    snprintf(path, sizeof(path), "/v1/policies/%s/backtest", name);
     json_t *body = json_pack("{s:o}", "document", document);
     int status = api_call(call->api, "POST", path, body, &reply, &err);
     json_decref(body);

@@ -84,14 +84,19 @@ static int run_editor(const char *path, struct oom_error *err)
 }
 
 /* The edited document, asked for again while it is wrong and somebody is there to correct it. */
-static json_t *edited(const struct draft *draft, struct oom_error *err)
+static json_t *edited(const struct policy_call *call, const struct draft *draft,
+                      struct oom_error *err)
 {
     for (;;) {
         if (run_editor(draft->path, err) != 0)
             return NULL;
-        json_t *document = policy_read_file(draft->path, err);
-        if (document)
+        char name[POLICY_OVERRIDE_NAME_ROOM];
+        json_t *document = policy_read_file(call, draft->path, name, sizeof(name), err);
+        if (document && strcmp(name, call->name) == 0)
             return document;
+        if (document)
+            oom_errorf(err, "this is %s now, not %s", name, call->name);
+        json_decref(document);
         fprintf(stderr, "%s\n", err->text);
         if (!policy_confirm("Edit again?"))
             return NULL;
@@ -117,14 +122,14 @@ static int store(const struct policy_call *call, const json_t *row, const json_t
     char text[256];
 
     if (!policy_print_diff("active", json_object_get(row, "document"), "new", document)) {
-        printf("%s: nothing was changed\n", call->words[0]);
+        printf("%s: nothing was changed\n", call->name);
         return 0;
     }
     if (!call->yes && !policy_confirm("Store this as the new active version?")) {
         fprintf(stderr, "oomctl policy edit: not stored (without a terminal, say --yes)\n");
         return 1;
     }
-    return policy_store(call, call->words[0], json_get_int(row, "version", 0), document,
+    return policy_store(call, call->name, json_get_int(row, "version", 0), document,
                         ask_message(call, text, sizeof(text)));
 }
 
@@ -133,14 +138,13 @@ int policy_edit(struct policy_call *call)
     struct oom_error err = {""};
     struct draft draft = {"", ""};
     int status = 2;
-    json_t *row = policy_fetch(call, call->words[0], NULL);
+    json_t *row = policy_fetch_or_new(call);
 
     if (!row)
         return 2;
-    json_t *document =
-        draft_write(&draft, call->words[0], json_object_get(row, "document"), &err) == 0
-            ? edited(&draft, &err)
-            : NULL;
+    json_t *document = draft_write(&draft, call->name, json_object_get(row, "document"), &err) == 0
+                           ? edited(call, &draft, &err)
+                           : NULL;
     if (document)
         status = store(call, row, document);
     else

@@ -33,7 +33,9 @@ int policy_list(struct policy_call *call)
                      (long long)json_get_int(row, "versions", 0));
             humanize_iso(json_get_int(row, "created_ms", 0), when, sizeof(when));
             table_row(table, json_get_string(row, "name", ""), version, versions,
-                      json_get_int(row, "enabled", 1) ? "enabled" : "disabled",
+                      json_get_string(row, "base", NULL) ? "override"
+                      : json_get_int(row, "enabled", 1)  ? "enabled"
+                                                         : "disabled",
                       json_get_string(row, "author", ""), when,
                       json_get_string(row, "message", ""));
         }
@@ -55,9 +57,31 @@ static int print_document(const json_t *document)
     return 0;
 }
 
+/* As it is stored, or as it comes to be for somebody. */
+static json_t *fetch(const struct policy_call *call)
+{
+    return call->whom ? policy_fetch_for(call) : policy_fetch(call, call->words[1]);
+}
+
+/* Beside the document, which may be on its way into a file. */
+static void tell_resolved(const struct policy_call *call, const json_t *row)
+{
+    const char *overrides = json_get_string(row, "overrides", "");
+    const json_t *item;
+    size_t i;
+
+    fprintf(stderr, "%s@%lld for %s: %s%s%s\n", call->name,
+            (long long)json_get_int(row, "version", 0), call->whom,
+            json_get_bool(row, "enabled", true) ? "" : "not used; ",
+            *overrides ? "with " : "no override applies", overrides);
+    json_array_foreach(json_object_get(row, "left_out"), i, item)
+        fprintf(stderr, "left out %s@%lld: %s\n", json_get_string(item, "name", ""),
+                (long long)json_get_int(item, "version", 0), json_get_string(item, "why", ""));
+}
+
 int policy_export(struct policy_call *call)
 {
-    json_t *row = policy_fetch(call, call->words[0], call->words[1]);
+    json_t *row = fetch(call);
     int status = row ? print_document(json_object_get(row, "document")) : 2;
 
     json_decref(row);
@@ -66,23 +90,26 @@ int policy_export(struct policy_call *call)
 
 int policy_show(struct policy_call *call)
 {
-    if (!call->common.json)
-        return policy_export(call);
-    json_t *row = policy_fetch(call, call->words[0], call->words[1]);
-    if (row)
-        ctl_print_json(row);
+    json_t *row = fetch(call);
     int status = row ? 0 : 2;
+
+    if (row && call->common.json)
+        ctl_print_json(row);
+    else if (row)
+        status = print_document(json_object_get(row, "document"));
+    if (row && call->whom && !call->common.json)
+        tell_resolved(call, row);
     json_decref(row);
     return status;
 }
 
 int policy_log(struct policy_call *call)
 {
-    char path[160];
+    char path[192];
     size_t i;
     const json_t *row;
 
-    snprintf(path, sizeof(path), "/v1/policies/%.64s/log", call->words[0]);
+    snprintf(path, sizeof(path), "/v1/policies/%s/log", call->name);
     json_t *reply = policy_get(call, path);
     if (!reply)
         return 2;
@@ -107,26 +134,33 @@ int policy_log(struct policy_call *call)
     return 0;
 }
 
+static bool print_row_diff(const struct policy_call *call, const json_t *old_row,
+                           const json_t *new_row)
+{
+    char old_name[192], new_name[192];
+
+    snprintf(old_name, sizeof(old_name), "%s@%lld", call->name,
+             (long long)json_get_int(old_row, "version", 0));
+    snprintf(new_name, sizeof(new_name), "%s@%lld%s%s", call->name,
+             (long long)json_get_int(new_row, "version", 0), call->whom ? " for " : "",
+             call->whom ? call->whom : "");
+    return policy_print_diff(old_name, json_object_get(old_row, "document"), new_name,
+                             json_object_get(new_row, "document"));
+}
+
 /* `diff NAME` is the active version against the one before it. Exit 1: no difference. */
 int policy_diff(struct policy_call *call)
 {
-    const char *name = call->words[0];
-    char before[32], old_name[128], new_name[128];
-    bool differs = false;
-    json_t *new_row = policy_fetch(call, name, call->words[2]);
+    char before[32];
+    json_t *new_row = call->whom ? policy_fetch_for(call) : policy_fetch(call, call->words[2]);
     int64_t version = json_get_int(new_row, "version", 0);
+    const char *old = call->words[1];
 
-    snprintf(before, sizeof(before), "%lld", (long long)(version > 1 ? version - 1 : 1));
-    json_t *old_row =
-        new_row ? policy_fetch(call, name, call->words[1] ? call->words[1] : before) : NULL;
-    if (old_row) {
-        snprintf(old_name, sizeof(old_name), "%s@%lld", name,
-                 (long long)json_get_int(old_row, "version", 0));
-        snprintf(new_name, sizeof(new_name), "%s@%lld", name, (long long)version);
-        differs = policy_print_diff(old_name, json_object_get(old_row, "document"), new_name,
-                                    json_object_get(new_row, "document"));
-    }
-    int status = !old_row ? 2 : differs ? 0 : 1;
+    if (!call->whom)
+        version = version > 1 ? version - 1 : 1;
+    snprintf(before, sizeof(before), "%lld", (long long)version);
+    json_t *old_row = new_row ? policy_fetch(call, old ? old : before) : NULL;
+    int status = !old_row ? 2 : print_row_diff(call, old_row, new_row) ? 0 : 1;
     json_decref(old_row);
     json_decref(new_row);
     return status;
@@ -135,13 +169,17 @@ int policy_diff(struct policy_call *call)
 int policy_validate(struct policy_call *call)
 {
     struct oom_error err = {""};
-    json_t *document = policy_read_file(call->words[0], &err);
+    char name[POLICY_OVERRIDE_NAME_ROOM];
+    json_t *document = policy_read_file(call, call->words[0], name, sizeof(name), &err);
 
     if (!document)
         return policy_fail(call, &err);
-    printf("%s: good (policy \"%s\", %zu rungs)\n", call->words[0],
-           json_get_string(document, "name", ""),
-           json_object_size(json_object_get(document, "rungs")));
+    if (policy_override_is(document))
+        printf("%s: good (override \"%s\", %zu values)\n", call->words[0], name,
+               json_object_size(json_object_get(document, "set")));
+    else
+        printf("%s: good (policy \"%s\", %zu rungs)\n", call->words[0], name,
+               json_object_size(json_object_get(document, "rungs")));
     json_decref(document);
     return 0;
 }

@@ -67,6 +67,7 @@ static void tell_decision(const json_t *attempt)
     const json_t *decision = json_object_get(attempt, "decision");
     double cost = json_number_value(json_object_get(decision, "cost"));
     const char *applied = json_get_string(attempt, "applied", "unknown");
+    char policy[400];
     json_t *edit;
     size_t i;
 
@@ -76,9 +77,9 @@ static void tell_decision(const json_t *attempt)
     if (*json_get_string(decision, "taken_back", ""))
         printf("  rung %s had made it worse and was taken back\n",
                json_get_string(decision, "taken_back", ""));
-    printf("  rung %s of %s (%s), started %s\n", json_get_string(decision, "rung", ""),
-           json_get_string(decision, "policy", ""), json_get_string(decision, "kind", ""),
-           json_get_string(attempt, "mode", ""));
+    lineage_policy(decision, policy, sizeof(policy));
+    printf("  rung %s of %s (%s), started %s\n", json_get_string(decision, "rung", ""), policy,
+           json_get_string(decision, "kind", ""), json_get_string(attempt, "mode", ""));
     if (cost > 0)
         printf("  cost: about %.0f %% of the throughput\n", cost * 100);
     json_array_foreach(json_object_get(attempt, "edits"), i, edit)

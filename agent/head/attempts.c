@@ -3,31 +3,20 @@
  * The life of an attempt as its supervisor reports it: it begins, it ends (decide.c says what
  * comes next), notes about it arrive. Everything is keyed so that a repeated report changes
  * nothing. */
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/head/next_step.h"
+#include "agent/head/scope.h"
 #include "agent/head/service.h"
 #include "agent/lib/jsonget.h"
 #include "db/lineages.h"
-#include "db/policies.h"
 
 enum { MAX_TEXT_BYTES = 64 * 1024 };
 
 /* Lines of logs are of no use later, and they are most of the database. */
 #define KEEP_EVIDENCE_MS (INT64_C(180) * 24 * 3600 * 1000)
-
-static const char *user_name(uid_t uid, char *buffer, size_t size)
-{
-    const struct passwd *pw = getpwuid(uid);
-
-    if (pw)
-        return pw->pw_name;
-    snprintf(buffer, size, "%u", (unsigned)uid);
-    return buffer;
-}
 
 /* The lineage, if the caller may touch it. */
 static int own_lineage(struct service *service, const struct service_request *request, int64_t id,
@@ -56,28 +45,51 @@ static int64_t owner_of(const struct service_request *request)
     return request->uid == 0 ? json_get_int(request->body, "uid", 0) : (int64_t)request->uid;
 }
 
+/* The versions that the lineage keeps. An override that does not fit its policy any more has no
+ * effect, which its administrator should be able to find out. */
+static json_t *versions_for(struct service *service, const struct policy_scope *scope,
+                            struct oom_error *err)
+{
+    json_t *left_out = json_array(), *item;
+    size_t i;
+    json_t *versions = overrides_versions(service->db, scope, left_out, err);
+
+    json_array_foreach(left_out, i, item)
+    {
+        audit_add(service->db, "oomretry", "override left out", json_get_string(item, "name", ""),
+                  json_get_string(item, "why", ""), NULL);
+    }
+    json_decref(left_out);
+    return versions;
+}
+
 static json_t *new_fields(struct service *service, const struct service_request *request,
                           struct oom_error *err)
 {
-    char buffer[32];
+    char user[SCOPE_USER_ROOM];
     const json_t *body = request->body;
-    json_t *policies = policies_active(service->db, err);
     /* Who acts for everybody (the node's agent, the Ray watcher) begins for an owner; everybody
      * else for himself. */
     int64_t uid = (int64_t)request->uid;
     if (request->admin)
         uid = json_get_int(body, "uid", uid);
+    const struct policy_scope scope = {
+        .partition = json_get_string(body, "partition", ""),
+        .account = json_get_string(body, "account", ""),
+        .user = scope_user_name((uid_t)uid, user, sizeof(user)),
+    };
     json_t *options = json_object_get(body, "options");
+    json_t *policies = versions_for(service, &scope, err);
 
     if (!policies)
         return NULL;
-    return json_pack(
-        "{s:s, s:s, s:I, s:s, s:s, s:o, s:O?, s:s, s:s}", "scheduler",
-        json_get_string(body, "scheduler", "none"), "cluster",
-        json_get_string(body, "cluster", service->cluster), "uid", (json_int_t)uid, "user",
-        user_name((uid_t)uid, buffer, sizeof(buffer)), "name", json_get_string(body, "name", ""),
-        "policies", policies, "options", json_is_object(options) ? options : NULL, "shape",
-        json_get_string(body, "shape", ""), "account", json_get_string(body, "account", ""));
+    return json_pack("{s:s, s:s, s:I, s:s, s:s, s:o, s:O?, s:s, s:s, s:s}", "scheduler",
+                     json_get_string(body, "scheduler", "none"), "cluster",
+                     json_get_string(body, "cluster", service->cluster), "uid", (json_int_t)uid,
+                     "user", scope.user, "name", json_get_string(body, "name", ""), "policies",
+                     policies, "options", json_is_object(options) ? options : NULL, "shape",
+                     json_get_string(body, "shape", ""), "partition", scope.partition, "account",
+                     scope.account);
 }
 
 static int64_t create(struct service *service, const struct service_request *request,
@@ -282,7 +294,7 @@ int attempts_policies(struct service *service, const struct service_request *req
 
     if (status)
         return status;
-    json_t *list = policies_documents(service->db, json_object_get(lineage, "policies"), err);
+    json_t *list = overrides_documents(service->db, json_object_get(lineage, "policies"), err);
     json_decref(lineage);
     if (!list)
         return -1;

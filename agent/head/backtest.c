@@ -5,33 +5,67 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/head/deciding.h"
 #include "agent/head/lineage_steps.h"
+#include "agent/head/scope.h"
 #include "agent/lib/jsonget.h"
 #include "db/lineages.h"
-#include "db/policies.h"
 #include "db/policy_admin.h"
-#include "oomretry/decide.h"
+#include "policies/policy_override.h"
 
 enum { MAX_INCIDENTS = 1000, MAX_POLICIES = 3 };
 
+/* The framework's own, then the general ones; NULL where one is not used. */
+struct ladder_set {
+    struct oom_policy *items[MAX_POLICIES];
+};
+
 struct backtest {
     struct service *service;
-    const char *name;
-    struct oom_policy *draft;
+    struct policy_draft draft;
+    char policy[POLICY_OVERRIDE_PART_ROOM]; /* which the draft is, or changes */
     int decided, same;
     json_t *changed;
 };
 
-static struct oom_policy *load_active(struct service *service, const char *name)
+/* The policy as it is for whoever that lineage belonged to; NULL where it is not used. */
+static struct oom_policy *load(struct service *service, const char *name, const json_t *row,
+                               const struct policy_draft *draft)
 {
-    int64_t version = 0;
-    json_t *document = policies_load(service->db, name, 0, &version, NULL);
+    const struct policy_scope scope = scope_of_lineage(row);
+    bool used = false;
+    json_t *versions = overrides_versions_of(service->db, name, &scope, draft, &used, NULL, NULL);
+    json_t *document = versions && used
+                           ? overrides_resolve(service->db, versions, name, draft, NULL, 0, NULL)
+                           : NULL;
     struct oom_policy *policy = document ? oom_policy_from_json(document, name, NULL) : NULL;
 
     if (policy)
-        oom_policy_set_version(policy, (int)version);
+        oom_policy_set_version(policy, (int)json_get_int(versions, name, 0));
     json_decref(document);
+    json_decref(versions);
     return policy;
+}
+
+/* False when the policy of this name has no say in the incident. */
+static bool load_set(struct backtest *test, const json_t *row, const struct policy_draft *draft,
+                     struct ladder_set *set)
+{
+    const char *names[MAX_POLICIES] = {json_get_string(row, "framework", ""), "pytorch", "host"};
+    bool concerned = false;
+
+    for (size_t i = 0; i < MAX_POLICIES; i++) {
+        bool twice = i > 0 && strcmp(names[i], names[0]) == 0;
+        set->items[i] = twice || !*names[i] ? NULL : load(test->service, names[i], row, draft);
+        concerned |= !twice && strcmp(names[i], test->policy) == 0;
+    }
+    return concerned;
+}
+
+static void free_set(struct ladder_set *set)
+{
+    for (size_t i = 0; i < MAX_POLICIES; i++)
+        oom_policy_free(set->items[i]);
 }
 
 /* The attempts up to and with this one. */
@@ -45,16 +79,22 @@ static json_t *attempts_until(struct service *service, int64_t lineage, int64_t 
     return all;
 }
 
-static int decide(const struct oom_case *input, struct oom_policy *const *policies,
-                  struct oom_decision *decision)
+static int decide(const struct backtest *test, const json_t *options, struct oom_case input,
+                  const struct ladder_set *set, struct oom_decision *decision)
 {
     const struct oom_policy *list[MAX_POLICIES];
     size_t count = 0;
 
     for (size_t i = 0; i < MAX_POLICIES; i++)
-        if (policies[i])
-            list[count++] = policies[i];
-    return count ? oom_decide(list, count, input, decision, NULL) : -1;
+        if (set->items[i])
+            list[count++] = set->items[i];
+    input.allow_training =
+        deciding_terms_of(test->service, options, count ? list[0] : NULL).allow_training;
+    oom_decision_init(decision);
+    if (count)
+        return oom_decide(list, count, &input, decision, NULL);
+    snprintf(decision->reason, sizeof(decision->reason), "no policy is used");
+    return 0;
 }
 
 static json_t *describe(const struct oom_decision *decision)
@@ -77,15 +117,14 @@ static bool alike(const struct oom_decision *a, const struct oom_decision *b)
 }
 
 static void compare(struct backtest *test, const json_t *row, const struct oom_case *input,
-                    struct oom_policy **policies, size_t at)
+                    const struct ladder_set *now, const struct ladder_set *then)
 {
+    const json_t *options = json_object_get(row, "options");
     struct oom_decision was, would;
-    struct oom_policy *active = policies[at];
 
-    if (decide(input, policies, &was) != 0)
+    if (decide(test, options, *input, now, &was) != 0)
         return;
-    policies[at] = test->draft;
-    if (decide(input, policies, &would) == 0) {
+    if (decide(test, options, *input, then, &would) == 0) {
         test->decided++;
         if (alike(&was, &would))
             test->same++;
@@ -98,30 +137,22 @@ static void compare(struct backtest *test, const json_t *row, const struct oom_c
                                             "would_be", describe(&would)));
         oom_decision_free(&would);
     }
-    policies[at] = active;
     oom_decision_free(&was);
 }
 
 static void replay(struct backtest *test, const json_t *row)
 {
-    const char *names[MAX_POLICIES] = {json_get_string(row, "framework", ""), "pytorch", "host"};
-    struct oom_policy *policies[MAX_POLICIES] = {NULL};
-    const json_t *options = json_object_get(row, "options");
     struct oom_incident incident;
     struct oom_values values = {NULL, 0};
     struct oom_step *steps = NULL;
-    size_t step_count = 0, at = MAX_POLICIES;
-    int64_t lineage = json_get_int(row, "lineage", 0);
+    struct ladder_set now, then;
+    size_t step_count = 0;
+    bool concerned = load_set(test, row, NULL, &now);
 
-    for (size_t i = 0; i < MAX_POLICIES; i++) {
-        bool twice = i > 0 && strcmp(names[i], names[0]) == 0;
-        if (!twice && strcmp(names[i], test->name) == 0)
-            at = i;
-        policies[i] = twice || !*names[i] ? NULL : load_active(test->service, names[i]);
-    }
-    json_t *attempts = at < MAX_POLICIES && policies[at]
-                           ? attempts_until(test->service, lineage, json_get_int(row, "number", 0))
-                           : NULL;
+    load_set(test, row, test->draft.name ? &test->draft : NULL, &then);
+    json_t *attempts = concerned ? attempts_until(test->service, json_get_int(row, "lineage", 0),
+                                                  json_get_int(row, "number", 0))
+                                 : NULL;
     if (attempts &&
         oom_incident_from_json(json_object_get(row, "incident"), &incident, NULL) == 0) {
         if (oom_values_from_json(json_object_get(row, "values"), &values) == 0 &&
@@ -133,33 +164,58 @@ static void replay(struct backtest *test, const json_t *row)
                 .step_count = step_count,
                 .max_retries = (int)step_count + 1, /* the ladder's answer, not the budget's */
                 .retries_used = (int)step_count,
-                .allow_training = strstr(json_get_string(options, "allow", ""), "training") != NULL,
             };
-            compare(test, row, &input, policies, at);
+            compare(test, row, &input, &now, &then);
             lineage_steps_free(steps, step_count);
         }
         oom_incident_free(&incident);
     }
     oom_values_free(&values);
     json_decref(attempts);
-    for (size_t i = 0; i < MAX_POLICIES; i++)
-        oom_policy_free(policies[i]);
+    free_set(&now);
+    free_set(&then);
+}
+
+/* The draft must be good by itself before it is tried. */
+static int check(struct service *service, const char *name, const json_t *draft,
+                 struct backtest *test, struct oom_error *err)
+{
+    struct policy_override_name is;
+
+    if (policy_override_is_name(name)) {
+        if (policy_override_parse(name, &is, err) < 0 ||
+            (draft && overrides_check(service->db, name, draft, err) < 0))
+            return 400;
+        snprintf(test->policy, sizeof(test->policy), "%s", is.policy);
+        return 0;
+    }
+    struct oom_policy *policy = draft ? oom_policy_from_json(draft, name, err) : NULL;
+    oom_policy_free(policy);
+    snprintf(test->policy, sizeof(test->policy), "%.64s", name);
+    return draft && !policy ? 400 : 0;
 }
 
 int backtest_run(struct service *service, const char *name, const json_t *draft, json_t **reply,
                  struct oom_error *err)
 {
-    struct backtest test = {.service = service, .name = name};
+    struct backtest test = {.service = service};
+    int64_t known = 0;
     size_t i;
     json_t *row;
+    int status = check(service, name, draft, &test, err);
 
-    test.draft = draft ? oom_policy_from_json(draft, name, err) : load_active(service, name);
-    if (!test.draft)
-        return draft ? 400 : service_refuse(404, err, "there is no policy \"%s\"", name);
+    if (status)
+        return status;
+    if (db_get_int(service->db, err, 0, &known, "SELECT version FROM policy WHERE name = ?", "s",
+                   test.policy) < 0)
+        return -1;
+    if (!known && !draft)
+        return service_refuse(404, err, "there is no policy \"%s\"", name);
+    if (draft)
+        test.draft = (struct policy_draft){name, draft};
     json_t *rows = policy_admin_incidents(service->db, MAX_INCIDENTS, err);
     test.changed = json_array();
     json_array_foreach(rows, i, row) replay(&test, row);
-    oom_policy_free(test.draft);
     json_decref(rows);
     *reply = json_pack("{s:i, s:i, s:o}", "incidents", test.decided, "same", test.same, "changed",
                        test.changed);

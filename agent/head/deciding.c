@@ -7,22 +7,26 @@
 
 #include "agent/head/checkpoint.h"
 #include "agent/lib/jsonget.h"
-#include "db/policies.h"
+#include "db/overrides.h"
 
 enum { MAX_POLICIES = 4, MAX_REFUSED = 64 };
 
 static struct oom_policy *load_policy(struct service *service, const json_t *versions,
                                       const char *name, struct oom_error *err)
 {
+    char overrides[OOM_OVERRIDES_ROOM];
     int64_t version = json_get_int(versions, name, 0);
 
     if (!version)
         return NULL;
-    json_t *document = policies_load(service->db, name, version, NULL, err);
+    json_t *document =
+        overrides_resolve(service->db, versions, name, NULL, overrides, sizeof(overrides), err);
     struct oom_policy *policy = document ? oom_policy_from_json(document, name, err) : NULL;
     json_decref(document);
-    if (policy)
+    if (policy) {
         oom_policy_set_version(policy, (int)version);
+        oom_policy_set_overrides(policy, overrides);
+    }
     return policy;
 }
 
@@ -46,20 +50,37 @@ static size_t load_policies(struct service *service, const struct deciding *inpu
     return count;
 }
 
-int deciding_retry_limit(const struct service *service, const json_t *options)
+struct deciding_terms deciding_terms_of(const struct service *service, const json_t *options,
+                                        const struct oom_policy *policy)
 {
-    int64_t wanted = json_get_int(options, "max_retries", service->limits->default_retries);
+    const struct service_limits *site = service->limits;
+    int most = policy ? oom_policy_max_retries(policy) : -1;
+    enum oom_consent consent = policy ? oom_policy_consent(policy) : OOM_CONSENT_ASK;
+    bool owner_allows = strstr(json_get_string(options, "allow", ""), "training") != NULL;
+    int64_t wanted = json_get_int(options, "max_retries", most >= 0 ? most : site->default_retries);
 
     if (wanted < 0)
         wanted = 0;
-    if (service->limits->max_retries && wanted > service->limits->max_retries)
-        wanted = service->limits->max_retries;
-    return (int)wanted;
+    if (most >= 0 && wanted > most)
+        wanted = most;
+    if (site->max_retries && wanted > site->max_retries)
+        wanted = site->max_retries;
+    return (struct deciding_terms){
+        .retry_limit = (int)wanted,
+        .allow_training =
+            consent == OOM_CONSENT_GIVEN || (consent == OOM_CONSENT_ASK && owner_allows),
+    };
 }
 
-static bool allows_training(const json_t *options)
+struct deciding_terms deciding_terms(struct service *service, const struct deciding *input)
 {
-    return strstr(json_get_string(options, "allow", ""), "training") != NULL;
+    struct oom_policy *policies[MAX_POLICIES] = {NULL};
+    size_t count = load_policies(service, input, policies, NULL);
+    struct deciding_terms terms = deciding_terms_of(service, input->options, policies[0]);
+
+    for (size_t i = 0; i < count; i++)
+        oom_policy_free(policies[i]);
+    return terms;
 }
 
 /* The site's own bound on memory, on top of the partition's. */
@@ -107,14 +128,15 @@ int deciding_run(struct service *service, const struct deciding *input,
         oom_values_from_json(input->values, &values) < 0 || bound_memory(service, &values) < 0)
         goto out;
     oom_mode_parse(json_get_string(input->options, "mode", "auto"), &mode);
+    const struct deciding_terms terms = deciding_terms_of(service, input->options, policies[0]);
     struct oom_case oom_case = {
         .incident = &incident,
         .values = &values,
         .steps = input->steps,
         .step_count = input->step_count,
-        .max_retries = deciding_retry_limit(service, input->options),
+        .max_retries = terms.retry_limit,
         .retries_used = input->retries_used,
-        .allow_training = allows_training(input->options),
+        .allow_training = terms.allow_training,
         .mode = mode,
         .refused = refused,
         .refused_why = refused_why,

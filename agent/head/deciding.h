@@ -9,7 +9,7 @@
 #include "oomretry/decide.h"
 
 struct deciding {
-    const json_t *versions; /* {"relax":3,…} */
+    const json_t *versions; /* {"relax":3, "relax:partition=small":2, …} */
     const json_t *options;  /* of the lineage: policy, max_retries, mode, allow */
     const char *framework;  /* "" when not recognised */
     const json_t *incident;
@@ -21,9 +21,16 @@ struct deciding {
     int retries_used;
 };
 
-/* The most changed attempts of a lineage with these options: its own wish within the site's bound.
- */
-int deciding_retry_limit(const struct service *service, const json_t *options);
+/* What the owner's options, the policy and the site come to. */
+struct deciding_terms {
+    int retry_limit; /* the most changed attempts of the lineage */
+    bool allow_training;
+};
+
+struct deciding_terms deciding_terms(struct service *service, const struct deciding *input);
+/* The same with the policy (NULL: none) at hand. */
+struct deciding_terms deciding_terms_of(const struct service *service, const json_t *options,
+                                        const struct oom_policy *policy);
 
 int deciding_run(struct service *service, const struct deciding *input,
                  struct oom_decision *decision, struct oom_error *err);

@@ -55,10 +55,10 @@ static bool refuses_memory(const json_t *refused)
 /* What worked for a lineage like this one, unless its checkpoint forbids it. 1: filled, 0: nothing
  * that fits, -1: err. */
 static int as_before(struct service *service, const json_t *lineage,
-                     const struct oom_incident *incident, const json_t *resume,
+                     const struct oom_incident *incident, bool allow_training, const json_t *resume,
                      struct oom_decision *decision, struct oom_error *err)
 {
-    int rc = remember(service, lineage, incident, decision, err);
+    int rc = remember(service, lineage, incident, allow_training, decision, err);
 
     if (rc != 1)
         return rc;
@@ -71,7 +71,7 @@ static int as_before(struct service *service, const json_t *lineage,
 
 static int decide(struct service *service, const json_t *lineage, const json_t *attempts,
                   int64_t number, const json_t *body, struct oom_decision *decision,
-                  struct oom_error *err)
+                  int *retry_limit, struct oom_error *err)
 {
     struct oom_incident incident;
     struct oom_step *steps = NULL;
@@ -85,14 +85,16 @@ static int decide(struct service *service, const json_t *lineage, const json_t *
         .resume = json_object_get(body, "resume"),
         .retries_used = retries_used(attempts, number),
     };
+    const struct deciding_terms terms = deciding_terms(service, &input);
     int rc = -1;
 
+    *retry_limit = terms.retry_limit;
     oom_incident_init(&incident);
     if (oom_incident_from_json(input.incident, &incident, err) < 0)
         goto out;
-    if (input.retries_used == 0 && deciding_retry_limit(service, input.options) > 0 &&
-        !refuses_memory(input.refused)) {
-        rc = as_before(service, lineage, &incident, input.resume, decision, err);
+    if (input.retries_used == 0 && terms.retry_limit > 0 && !refuses_memory(input.refused)) {
+        rc = as_before(service, lineage, &incident, terms.allow_training, input.resume, decision,
+                       err);
         if (rc != 0)
             goto out;
     }
@@ -149,15 +151,14 @@ static int decided(struct service *service, const json_t *lineage, const json_t 
     int64_t id = json_get_int(lineage, "id", 0);
     const json_t *options = json_object_get(lineage, "options");
     struct oom_decision decision;
-    int status = -1;
-
+    int status = -1, retry_limit = 0;
     char bound[400];
 
     oom_decision_init(&decision);
     int refused = budget_refuses(service, lineage, bound, sizeof(bound), err);
     if (refused)
         return refused < 0 ? -1 : stop(service, id, "stopped", "bound", bound, "", reply, err);
-    if (decide(service, lineage, attempts, number, body, &decision, err) < 0)
+    if (decide(service, lineage, attempts, number, body, &decision, &retry_limit, err) < 0)
         goto out;
     if (decision.retry && json_get_bool(options, "dry_run", false)) {
         char reason[sizeof(decision.reason) + 64];
@@ -170,6 +171,8 @@ static int decided(struct service *service, const json_t *lineage, const json_t 
         status =
             stop(service, id, "stopped", "ladder", decision.reason, decision.advice, reply, err);
     }
+    if (status == 200 && decision.retry)
+        json_object_set_new(*reply, "max_attempts", json_integer(retry_limit + 1));
     if (status == 200) {
         json_t *full = oom_decision_to_json(&decision);
         const json_t *skipped = json_object_get(full, "skipped");

@@ -5,18 +5,19 @@
 #include <string.h>
 
 #include "agent/head/deciding.h"
+#include "agent/head/scope.h"
 #include "agent/lib/jsonget.h"
-#include "db/policies.h"
 
 enum { MAX_APPLIED = 32, MAX_REFUSALS = 64 };
 
 int plan_policies(struct service *service, const struct service_request *request,
                   const char *const *args, json_t **reply, struct oom_error *err)
 {
-    json_t *active = policies_active(service->db, err);
-    json_t *list = active ? policies_documents(service->db, active, err) : NULL;
+    char user[SCOPE_USER_ROOM];
+    const struct policy_scope scope = scope_of(request, request->query, user, sizeof(user));
+    json_t *active = overrides_versions(service->db, &scope, NULL, err);
+    json_t *list = active ? overrides_documents(service->db, active, err) : NULL;
 
-    (void)request;
     (void)args;
     json_decref(active);
     if (!list)
@@ -91,7 +92,10 @@ int plan_make(struct service *service, const struct service_request *request,
               const char *const *args, json_t **reply, struct oom_error *err)
 {
     const json_t *body = request->body;
-    json_t *active = policies_active(service->db, err);
+    char user[SCOPE_USER_ROOM];
+    const struct policy_scope scope =
+        scope_of(request, json_object_get(body, "for"), user, sizeof(user));
+    json_t *active = overrides_versions(service->db, &scope, NULL, err);
     json_t *values = json_deep_copy(json_object_get(body, "values"));
     const json_t *applied = json_object_get(body, "applied");
     struct oom_step steps[MAX_APPLIED] = {0};

@@ -34,9 +34,12 @@ static int fill(const json_t *row, struct oom_decision *decision, struct oom_err
     decision->retry = true;
     decision->mode = OOM_MODE_INPLACE;
     decision->cost = -1;
+    decision->changes_training = json_get_int(row, "changes_training", 0) != 0;
     snprintf(decision->rung, sizeof(decision->rung), "as-before");
     snprintf(decision->kind, sizeof(decision->kind), "%s", json_get_string(last, "kind", "tokens"));
     snprintf(decision->policy, sizeof(decision->policy), "%s", json_get_string(last, "policy", ""));
+    snprintf(decision->overrides, sizeof(decision->overrides), "%s",
+             json_get_string(last, "overrides", ""));
     snprintf(decision->reason, sizeof(decision->reason),
              "lineage L%lld of the same script completed with these settings, so its ladder is "
              "not climbed again",
@@ -45,7 +48,7 @@ static int fill(const json_t *row, struct oom_decision *decision, struct oom_err
 }
 
 int remember(struct service *service, const json_t *lineage, const struct oom_incident *incident,
-             struct oom_decision *decision, struct oom_error *err)
+             bool allow_training, struct oom_decision *decision, struct oom_error *err)
 {
     const char *shape = json_get_string(lineage, "shape", "");
     const json_t *options = json_object_get(lineage, "options");
@@ -64,7 +67,9 @@ int remember(struct service *service, const json_t *lineage, const struct oom_in
                  "SELECT l.id, a.total_edits AS j_edits, a.decision AS j_decision, "
                  "(SELECT json_extract(body, '$.resume.load') FROM policy_version "
                  "WHERE name || '@' || version = json_extract(a.decision, '$.policy')) "
-                 "AS resume_knob FROM lineage l "
+                 "AS resume_knob, EXISTS (SELECT 1 FROM attempt t WHERE t.lineage = l.id "
+                 "AND json_extract(t.decision, '$.changes_training')) AS changes_training "
+                 "FROM lineage l "
                  "JOIN attempt a ON a.lineage = l.id AND a.number = "
                  "(SELECT max(number) FROM attempt WHERE lineage = l.id) "
                  "WHERE l.shape = ?1 AND l.uid = ?2 AND l.id <> ?3 AND l.state = 'completed' "
@@ -74,11 +79,12 @@ int remember(struct service *service, const json_t *lineage, const struct oom_in
                  "AND abs(coalesce(json_extract(f.incident, '$.numbers.total'), ?7) - ?7) "
                  "<= ?7 / 50) "
                  "AND coalesce(json_extract(l.options, '$.policy'), 'auto') = ?5 "
-                 "AND coalesce(json_extract(l.options, '$.allow'), '') IN ('', ?6) "
+                 "AND (?6 = 1 OR NOT EXISTS (SELECT 1 FROM attempt t WHERE t.lineage = l.id "
+                 "AND json_extract(t.decision, '$.changes_training'))) "
                  "ORDER BY l.updated_ms DESC LIMIT 1",
-                 "siisssi", shape, json_get_int(lineage, "uid", -1), json_get_int(lineage, "id", 0),
+                 "siissii", shape, json_get_int(lineage, "uid", -1), json_get_int(lineage, "id", 0),
                  oom_domain_name(incident->domain), json_get_string(options, "policy", "auto"),
-                 json_get_string(options, "allow", ""), incident->numbers.total_bytes),
+                 (int64_t)allow_training, incident->numbers.total_bytes),
         err);
     if (!rows)
         return -1;

@@ -12,6 +12,6 @@
  * that met the same domain completed after changes: fills the decision with all its settings at
  * once. 1: filled, 0: nothing is known, -1: err. */
 int remember(struct service *service, const json_t *lineage, const struct oom_incident *incident,
-             struct oom_decision *decision, struct oom_error *err);
+             bool allow_training, struct oom_decision *decision, struct oom_error *err);
 
 #endif

@@ -85,10 +85,13 @@ json_t *body_begin(const struct run *run, const struct attempt *attempt)
                              run->token, "node", oom_json_text(slurm_node ? slurm_node : node),
                              "gpus", (json_int_t)gpus(), "options", options_of(run));
 
-    /* Whom the cluster charges: said by the scheduler before any of the job's own lines ran. */
-    const char *account = run->in_job_allocation ? getenv("SLURM_JOB_ACCOUNT") : NULL;
-    if (account)
+    /* Said by the scheduler before any of the job's own lines ran. */
+    if (run->sched && run->sched->share && run->in_job_allocation) {
+        const char *partition, *account;
+        run->sched->share(&partition, &account);
+        json_object_set_new(body, "partition", oom_json_text(partition));
         json_object_set_new(body, "account", oom_json_text(account));
+    }
     char shape[48];
     shape_of(run, shape, sizeof(shape));
     json_object_set_new(body, "shape", json_string(shape));

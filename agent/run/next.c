@@ -283,7 +283,8 @@ static enum next out_of_memory(struct run *run, struct attempt *attempt, struct 
     if (verdict == 0) {
         int64_t number = json_get_int(reply, "attempt", attempt->number + 1);
         say_incident(attempt, incident);
-        say_decision(run, &decision, &run->launch.written, number, body_max_attempts(run));
+        say_decision(run, &decision, &run->launch.written, number,
+                     (int)json_get_int(reply, "max_attempts", body_max_attempts(run)));
         next = next_start(run, attempt, &decision, &total, number);
         if (next == NEXT_INPLACE && policy)
             keep_proof_policy(run, &set, index);

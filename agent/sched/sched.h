@@ -29,6 +29,9 @@ struct sched {
     /* The job that this process runs in, from its environment; false: none. */
     bool (*inside)(char *job, size_t job_size, char *cluster, size_t cluster_size, int *restart);
 
+    /* Whose share of the cluster that job uses; "" where it is not known. NULL: nobody's. */
+    void (*share)(const char **partition, const char **account);
+
     /* Facts for decide ("slurm.mem_mib", "slurm.time_left_s", "requeue_allowed", …) and the job's
      * state ("sched.state"). */
     int (*describe)(const char *job, struct oom_values *facts, struct oom_error *err);

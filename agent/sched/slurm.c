@@ -41,6 +41,14 @@ static bool inside(char *job, size_t job_size, char *cluster, size_t cluster_siz
     return true;
 }
 
+static void share(const char **partition, const char **account)
+{
+    const char *p = getenv("SLURM_JOB_PARTITION"), *a = getenv("SLURM_JOB_ACCOUNT");
+
+    *partition = p ? p : "";
+    *account = a ? a : "";
+}
+
 static void set_fact(struct oom_values *facts, const char *name, int64_t value)
 {
     char text[32];
@@ -345,6 +353,7 @@ static int end_steps(const char *job, struct oom_error *err)
 const struct sched sched_slurm = {
     .name = "slurm",
     .inside = inside,
+    .share = share,
     .describe = describe,
     .limits = limits,
     .accepts = slurm_accepts,

@@ -55,9 +55,10 @@ struct oom_skip {
 };
 
 struct oom_decision {
-    bool retry;       /* false: stop */
-    char reason[512]; /* a sentence for the user */
-    char policy[48];  /* "relax@3" */
+    bool retry;                         /* false: stop */
+    char reason[512];                   /* a sentence for the user */
+    char policy[48];                    /* "relax@3" */
+    char overrides[OOM_OVERRIDES_ROOM]; /* of it: "partition=small@2"; "" none */
     char rung[64];
     char kind[16];
     enum oom_mode mode;

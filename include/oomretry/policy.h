@@ -10,6 +10,8 @@
 
 struct oom_policy;
 
+enum { OOM_OVERRIDES_ROOM = 288 };
+
 /* How the framework's parser reads an override (design: parser families). */
 enum oom_family {
     OOM_FAMILY_ARGPARSE,  /* --k v, --k=v; last wins */
@@ -37,9 +39,25 @@ const json_t *oom_policy_json(const struct oom_policy *policy); /* borrowed: the
  * the general ones last. Ties go by name. */
 int oom_policy_order(const struct oom_policy *policy);
 
+/* How a policy treats rungs that change what is trained. */
+enum oom_consent {
+    OOM_CONSENT_ASK,   /* its owner says so with --oom-allow=training */
+    OOM_CONSENT_GIVEN, /* taken for granted */
+    OOM_CONSENT_NEVER, /* not even when the owner says so */
+};
+enum oom_consent oom_policy_consent(const struct oom_policy *policy);
+
+/* The most changed attempts of a lineage, and how many there are when its owner names no number;
+ * -1: the site's. */
+int oom_policy_max_retries(const struct oom_policy *policy);
+
 /* The version under which the store keeps it; 0 for a file. Shown as "relax@3". */
 int oom_policy_version(const struct oom_policy *policy);
 void oom_policy_set_version(struct oom_policy *policy, int version);
+
+/* The overrides that were applied to that version: "partition=small@2, user=alice@1"; "" none. */
+const char *oom_policy_overrides(const struct oom_policy *policy);
+void oom_policy_set_overrides(struct oom_policy *policy, const char *overrides);
 
 /* A knob as rewrite needs it. */
 struct oom_knob {

@@ -718,6 +718,79 @@ static void two_editors(void **state)
     json_decref(body);
 }
 
+static void store_override(struct fixture *f, const char *scope, const char *subject, int base,
+                           double scale)
+{
+    char path[128];
+
+    snprintf(path, sizeof(path), "/v1/policies/relax:%s=%s", scope, subject);
+    json_decref(call_as(f, 0, "POST", path,
+                        json_pack("{s:i, s:s, s:{s:s, s:{s:s}, s:{s:f}}}", "base", base, "message",
+                                  "test", "document", "policy", "relax", "for", scope, subject,
+                                  "set", "forward.fewer-tokens.scale", scale),
+                        200));
+}
+
+/* The new value of the first failure of a job of this partition and account. */
+static void expect_tokens(struct fixture *f, json_t *begun, const char *tokens,
+                          const char *overrides)
+{
+    json_t *reply = call(f, "POST", "/v1/attempts/end",
+                         oom_end(json_get_int(begun, "lineage", 0), 1, "9216"), 200);
+    const json_t *edit = json_array_get(json_object_get(reply, "edits"), 0);
+
+    assert_string_equal(json_get_string(edit, "new", ""), tokens);
+    assert_string_equal(json_get_string(reply, "overrides", ""), overrides);
+    assert_string_equal(json_get_string(reply, "policy", ""), "relax@1");
+    json_decref(reply);
+    json_decref(begun);
+}
+
+static json_t *begin_in(struct fixture *f, const char *job, const char *partition,
+                        const char *account)
+{
+    json_t *body = begin_body(job, "t", 0);
+
+    json_object_set_new(body, "partition", json_string(partition));
+    json_object_set_new(body, "account", json_string(account));
+    return call(f, "POST", "/v1/attempts/begin", body, 200);
+}
+
+static void a_lineage_keeps_the_overrides_that_it_began_with(void **state)
+{
+    struct fixture *f = *state;
+
+    store_override(f, "partition", "small", 0, 0.75);
+    json_t *early = begin_in(f, "1", "small", "ml");
+    store_override(f, "partition", "small", 1, 0.25);
+    store_override(f, "account", "ml", 0, 0.9);
+    expect_tokens(f, begin_in(f, "2", "small", "bio"), "2304", "partition=small@2");
+    expect_tokens(f, begin_in(f, "3", "small", "ml"), "8256", "partition=small@2, account=ml@1");
+    expect_tokens(f, begin_in(f, "4", "big", "bio"), "4608", "");
+    expect_tokens(f, early, "6912", "partition=small@1");
+}
+
+static void overrides_are_for_administrators(void **state)
+{
+    struct fixture *f = *state;
+    const char *path = "/v1/policies/relax:user=alice";
+    json_t *document = json_pack("{s:s, s:{s:s}, s:{s:i}}", "policy", "relax", "for", "user",
+                                 "alice", "set", "max_retries", 20);
+
+    json_decref(call(f, "POST", path,
+                     json_pack("{s:i, s:s, s:O}", "base", 0, "message", "", "document", document),
+                     403));
+    json_decref(call(f, "GET", path, NULL, 404));
+    /* whether it would fit, everybody may ask */
+    json_decref(call(f, "POST", "/v1/policies/relax:user=alice/check",
+                     json_pack("{s:O}", "document", document), 200));
+    json_decref(
+        call_as(f, 0, "POST", "/v1/policies/relax:user=bo",
+                json_pack("{s:i, s:s, s:O}", "base", 0, "message", "", "document", document), 400));
+    json_decref(call_as(f, 0, "POST", "/v1/policies/relax:user=alice/disable", NULL, 400));
+    json_decref(document);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -743,6 +816,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(old_evidence_is_forgotten, setup, teardown),
         cmocka_unit_test_setup_teardown(shipped_policies_are_seeded_once, setup, teardown),
         cmocka_unit_test_setup_teardown(two_editors, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_lineage_keeps_the_overrides_that_it_began_with, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(overrides_are_for_administrators, setup, teardown),
     };
     return cmocka_run_group_tests_name("service", tests, NULL, NULL);
 }
