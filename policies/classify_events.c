@@ -187,6 +187,7 @@ static void absorb(struct event *first, struct event *again)
         first->phase = again->phase;
         first->phase_strength = again->phase_strength;
     }
+    first->phase_sure &= again->phase_sure;
     if (first->direction == OOM_DIRECTION_NONE)
         first->direction = again->direction;
     first->hinted &= again->hinted;
@@ -299,6 +300,7 @@ void oom_events_settle(struct oom_classifier *classifier, struct event *settling
             settling->phase = event->phase;
             settling->phase_strength = event->phase_strength;
         }
+        settling->phase_sure &= event->phase_sure;
         oom_events_discount(classifier, i,
                             "caught and tried again with less, until nothing was left");
     }

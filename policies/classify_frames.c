@@ -67,10 +67,16 @@ void oom_traceback_reset(struct traceback *traceback)
 {
     traceback->count = 0;
     traceback->depth = 0;
+    traceback->begun = true;
 }
 
-void oom_traceback_push(struct traceback *traceback, uint16_t rule, int64_t line)
+void oom_traceback_push(struct traceback *traceback, uint16_t rule, int64_t line,
+                        int64_t fresh_lines)
 {
+    if (traceback->depth > 0 && line - traceback->last_line > fresh_lines)
+        oom_traceback_reset(traceback);
+    if (traceback->depth == 0)
+        traceback->first_line = line;
     traceback->last_line = line;
     traceback->depth++;
     if (!rule)

@@ -6,8 +6,6 @@
 
 #include "policies/classify_note.h"
 
-/* Frames of another voice count for a line without a prefix of its own while they are fresh. */
-#define FRESH_LINES 60
 /* A marker that says what ended speaks for an event this close behind it. */
 #define ENDED_LINES 40
 
@@ -79,8 +77,8 @@ void oom_note_context(struct note *n, const struct signature *sig)
         uint16_t by_method = method_rule(set, captures.method);
         rule = by_method ? by_method : rule;
     }
-    oom_traceback_push(&n->voice->traceback, rule, n->line);
-    oom_traceback_push(&n->stream->recent, rule, n->line);
+    oom_traceback_push(&n->voice->traceback, rule, n->line, OWN_FRESH_LINES);
+    oom_traceback_push(&n->stream->recent, rule, n->line, FRESH_LINES);
 }
 
 void oom_note_find_phase(struct note *n, struct event *event)
@@ -106,6 +104,7 @@ void oom_note_find_phase(struct note *n, struct event *event)
         guess.phase = s->ended_phase, guess.strength = STRENGTH_MARKER;
     event->phase = guess.phase;
     event->phase_strength = guess.strength;
+    event->phase_sure = oom_tail_phase_is_sure(s, traceback, guess.strength, n->line);
     if (event->direction == OOM_DIRECTION_NONE)
         event->direction = guess.direction;
 }
@@ -121,7 +120,7 @@ void oom_note_frames(struct note *n)
 
     while (end - at > FRAME_BYTES_LEAST &&
            (at = oom_frame_parse(n->classifier, at, (size_t)(end - at), &rule)) != NULL) {
-        oom_traceback_push(&n->voice->traceback, rule, n->line);
-        oom_traceback_push(&n->stream->recent, rule, n->line);
+        oom_traceback_push(&n->voice->traceback, rule, n->line, OWN_FRESH_LINES);
+        oom_traceback_push(&n->stream->recent, rule, n->line, FRESH_LINES);
     }
 }

@@ -247,7 +247,9 @@ struct traceback {
     uint16_t rule[FRAMES_MAX]; /* index + 1 */
     uint8_t count;
     uint32_t depth; /* frames seen, with and without a rule */
+    int64_t first_line;
     int64_t last_line;
+    bool begun; /* where it began was seen: no frame before first_line belongs to it */
 };
 
 struct phase_guess {
@@ -258,7 +260,9 @@ struct phase_guess {
 };
 
 void oom_traceback_reset(struct traceback *traceback);
-void oom_traceback_push(struct traceback *traceback, uint16_t rule, int64_t line);
+/* One more frame; after more than `fresh_lines` without any it begins another traceback. */
+void oom_traceback_push(struct traceback *traceback, uint16_t rule, int64_t line,
+                        int64_t fresh_lines);
 void oom_frame_rules_index(struct oom_signatures *set);
 /* The rule for a function in a file; 0 for none. file may be NULL (a remote method's name). */
 uint16_t oom_frame_rule_find(const struct oom_signatures *set, const char *function, size_t length,
@@ -298,6 +302,7 @@ struct event {
     int64_t count; /* how often it was seen */
     enum oom_phase phase;
     int phase_strength;
+    bool phase_sure; /* nothing that was not read could change it */
     enum oom_direction direction;
     enum oom_domain domain;
     bool hinted;       /* a line said that it was caught */
@@ -384,6 +389,8 @@ struct oom_classifier {
 #define PROGRESS_PROVES 4
 /* A voice's own traceback may be interleaved with thousands of lines of others. */
 #define OWN_FRESH_LINES 20000
+/* Frames of another voice count for a line without a prefix of its own while they are fresh. */
+#define FRESH_LINES 60
 
 #define HITS_MAX 64
 
@@ -430,6 +437,10 @@ void oom_events_feed_after(struct oom_classifier *classifier, struct stream *str
 /* classify_tail.c: logs of which only the end is read as a whole. */
 void oom_tail_failure(struct stream *stream, const struct event *event);
 void oom_tail_phase(struct stream *stream, int64_t line);
+/* Is a phase of this strength, told by `traceback` (may be NULL) or a marker, that of a whole
+ * reading? */
+bool oom_tail_phase_is_sure(const struct stream *stream, const struct traceback *traceback,
+                            int strength, int64_t line);
 int oom_tail_begin(struct oom_classifier *classifier, int stream);
 /* What to search in what is skimmed; NULL: nothing. */
 const hs_database_t *oom_tail_frameworks(const struct oom_classifier *classifier);

@@ -5,8 +5,9 @@
  *
  * - no failure of memory of the rest still counts. Four lines of progress end all that are pending,
  *   and they come before the first failure of the end;
- * - no traceback of the rest belongs to a failure of the end: tracebacks grow stale, and the first
- *   failure stands further behind the beginning of the end than that;
+ * - no traceback of the rest belongs to a failure of the end: tracebacks grow stale, the first
+ *   failure stands further behind the beginning of the end than that, and its own traceback was
+ *   seen to begin;
  * - the phase is told by the message, by its traceback or by a marker that lies in the end;
  * - no text is quoted in the end, which may begin in the middle of a quotation;
  * - nothing was killed from outside: whether that counts depends on whether the work was done.
@@ -62,10 +63,16 @@ void oom_tail_phase(struct stream *stream, int64_t line)
         stream->phase_known_line = line;
 }
 
-static bool phase_is_sure(const struct stream *stream, const struct event *event)
+bool oom_tail_phase_is_sure(const struct stream *stream, const struct traceback *traceback,
+                            int strength, int64_t line)
 {
-    return event->phase_strength > STRENGTH_MARKER ||
-           (stream->phase_known_line > 0 && stream->phase_known_line < event->line);
+    if (!stream->partial)
+        return true;
+    if (traceback && !traceback->begun &&
+        traceback->first_line - stream->end_line < OWN_FRESH_LINES)
+        return false;
+    return strength > STRENGTH_MARKER ||
+           (stream->phase_known_line > 0 && stream->phase_known_line < line);
 }
 
 bool oom_classifier_end_decides(const struct oom_classifier *classifier, int stream)
@@ -81,7 +88,7 @@ bool oom_classifier_end_decides(const struct oom_classifier *classifier, int str
         const struct event *event = classifier->pending[i];
         if (event->stream != stream)
             continue;
-        if (event->sig->kill || (event->sig->kind == SIG_OOM && !phase_is_sure(s, event)))
+        if (event->sig->kill || (event->sig->kind == SIG_OOM && !event->phase_sure))
             return false;
         failed |= event->sig->kind == SIG_OOM;
     }
