@@ -11,10 +11,10 @@
 
 #include "agent/ctl/common.h"
 #include "agent/ctl/ctl.h"
+#include "agent/ctl/diagnose_job.h"
 #include "agent/ctl/diagnose_text.h"
 #include "agent/evidence/diagnose.h"
 #include "agent/evidence/sigset.h"
-#include "agent/lib/child.h"
 
 #define MAX_LOGS 4096
 
@@ -123,61 +123,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-/* --- a Slurm job's own files ----------------------------------------------------------------- */
-
-/* "   StdOut=/home/a/slurm-12.out": the value of a field of `scontrol show job`, or NULL. */
-static char *field(const char *text, const char *name)
-{
-    size_t n = strlen(name);
-
-    for (const char *at = text; (at = strstr(at, name)) != NULL; at += n) {
-        if (at != text && at[-1] != ' ' && at[-1] != '\n')
-            continue;
-        if (at[n] != '=')
-            continue;
-        const char *value = at + n + 1;
-        return strndup(value, strcspn(value, "\n"));
-    }
-    return NULL;
-}
-
-/* Fills in what the caller did not state. The files are read with the caller's own rights. */
-static int take_job(struct arguments *a, char *files[2], struct oom_error *err)
-{
-    const char *argv[] = {"scontrol", "show", "job", a->job, NULL};
-    char *text;
-
-    if (a->job[strspn(a->job, "0123456789_")])
-        return oom_errorf(err, "\"%s\" is no job id", a->job);
-    if (child_expect(argv, 20000, &text, err))
-        return oom_error_prefix(err, "job %s", a->job);
-    char *state = field(text, "JobState");
-    char *exit_code = field(text, "ExitCode");
-    char *derived = field(text, "DerivedExitCode");
-    int code;
-    int sig;
-    if (state && !a->exit.state[0])
-        snprintf(a->exit.state, sizeof(a->exit.state), "%.*s", (int)strcspn(state, " "), state);
-    if (exit_code && a->exit.exit_code < 0 && sscanf(exit_code, "%d:%d", &code, &sig) == 2) {
-        a->exit.exit_code = code;
-        a->exit.signal = sig == 125 ? 0 : sig; /* 125 is Slurm's mark for out of memory */
-    }
-    if (derived && a->exit.derived_exit_code < 0 && sscanf(derived, "%d:%d", &code, &sig) == 2)
-        a->exit.derived_exit_code = sig == 125 ? 253 : code;
-    files[0] = field(text, "StdOut");
-    files[1] = field(text, "StdErr");
-    free(state);
-    free(exit_code);
-    free(derived);
-    free(text);
-    if (!files[0])
-        return oom_errorf(err, "job %s: Slurm names no output file", a->job);
-    a->logs[a->log_count++] = files[0];
-    if (files[1] && strcmp(files[0], files[1]) != 0)
-        a->logs[a->log_count++] = files[1];
-    return 0;
-}
-
 /* --- the verb --------------------------------------------------------------------------------- */
 
 static int print_json(const struct arguments *a, struct oom_classifier *classifier,
@@ -219,6 +164,16 @@ static int run(const struct arguments *a, struct oom_error *err)
     return status;
 }
 
+/* Behind the logs that are named. */
+static int take_job(struct arguments *a, struct job_files *files, struct oom_error *err)
+{
+    if (diagnose_job(a->job, &a->exit, files, err))
+        return -1;
+    for (size_t i = 0; i < files->count && a->log_count < MAX_LOGS; i++)
+        a->logs[a->log_count++] = files->paths[i];
+    return 0;
+}
+
 int ctl_diagnose(int argc, char **argv)
 {
     static const struct argp argp = {
@@ -233,18 +188,17 @@ int ctl_diagnose(int argc, char **argv)
     };
     struct arguments a = {0};
     struct oom_error err = {""};
-    char *files[2] = {NULL, NULL};
+    struct job_files files = {NULL, 0};
     int status = 2;
 
     oom_exit_init(&a.exit);
-    a.logs = calloc(MAX_LOGS + 2, sizeof(*a.logs));
+    a.logs = calloc(MAX_LOGS, sizeof(*a.logs));
     if (a.logs && argp_parse(&argp, argc, argv, 0, NULL, &a) == 0 &&
-        (!a.job || take_job(&a, files, &err) == 0))
+        (!a.job || take_job(&a, &files, &err) == 0))
         status = run(&a, &err);
     if (status == 2)
         fprintf(stderr, "oomctl diagnose: %s\n", err.text[0] ? err.text : "out of memory");
-    free(files[0]);
-    free(files[1]);
+    diagnose_job_files_free(&files);
     free(a.logs);
     return status;
 }
