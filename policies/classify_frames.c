@@ -166,6 +166,41 @@ const char *oom_frame_parse(struct oom_classifier *classifier, const char *text,
     return stop > file_end ? stop : file_end + 1;
 }
 
+static bool is_name(char c)
+{
+    return c == '_' || c == '.' || c == '<' || c == '>' || (c >= '0' && c <= '9') ||
+           (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+bool oom_frame_parse_bare(struct oom_classifier *classifier, const char *text, size_t length,
+                          uint16_t *rule)
+{
+    const char *end = text + length;
+    const char *file_end = memmem(text, length, ".py", 3);
+
+    if (!file_end)
+        return false;
+    const char *file = file_end;
+    while (file > text && file[-1] > ' ' && file[-1] <= '~')
+        file--;
+    file_end += 3;
+    const char *at = file_end;
+    if (at < end && *at == ':')
+        at++;
+    while (at < end && ((*at >= '0' && *at <= '9') || *at == ','))
+        at++;
+    if (end - at < 5 || memcmp(at, " in ", 4) != 0)
+        return false;
+    const char *function = at + 4;
+    const char *stop = function;
+    for (; stop < end && is_name(*stop); stop++)
+        if (*stop == '.') /* Trainer.training_step */
+            function = stop + 1;
+    *rule = find_cached(classifier, function, (size_t)(stop - function), file,
+                        (size_t)(file_end - file));
+    return true;
+}
+
 struct phase_guess oom_traceback_phase(const struct oom_signatures *set,
                                        const struct traceback *traceback)
 {

@@ -112,15 +112,24 @@ void oom_note_find_phase(struct note *n, struct event *event)
 /* A line may hold a whole traceback: loggers escape the line ends. */
 #define FRAME_BYTES_LEAST 12 /* File "x", in f */
 
+static void push_frame(struct note *n, uint16_t rule)
+{
+    oom_traceback_push(&n->voice->traceback, rule, n->line, OWN_FRESH_LINES);
+    oom_traceback_push(&n->stream->recent, rule, n->line, FRESH_LINES);
+}
+
 void oom_note_frames(struct note *n)
 {
     const char *at = n->view.text;
     const char *end = at + n->view.length;
     uint16_t rule;
+    bool found = false;
 
     while (end - at > FRAME_BYTES_LEAST &&
            (at = oom_frame_parse(n->classifier, at, (size_t)(end - at), &rule)) != NULL) {
-        oom_traceback_push(&n->voice->traceback, rule, n->line, OWN_FRESH_LINES);
-        oom_traceback_push(&n->stream->recent, rule, n->line, FRESH_LINES);
+        push_frame(n, rule);
+        found = true;
     }
+    if (!found && oom_frame_parse_bare(n->classifier, n->view.text, n->view.length, &rule))
+        push_frame(n, rule);
 }

@@ -271,6 +271,10 @@ uint16_t oom_frame_rule_find(const struct oom_signatures *set, const char *funct
  * when there is no frame. */
 const char *oom_frame_parse(struct oom_classifier *classifier, const char *text, size_t length,
                             uint16_t *rule);
+/* The same for `file.py:N in f`, `file.py:N, in C.f(...)` and `file.py in f(...)`: rich and
+ * IPython. */
+bool oom_frame_parse_bare(struct oom_classifier *classifier, const char *text, size_t length,
+                          uint16_t *rule);
 struct phase_guess oom_traceback_phase(const struct oom_signatures *set,
                                        const struct traceback *traceback);
 
@@ -450,6 +454,9 @@ int oom_stream_feed(struct oom_classifier *classifier, int stream, const void *b
                     size_t length);
 /* Scans an incomplete last line as it is. */
 int oom_carry_flush(struct oom_classifier *classifier, struct stream *stream);
+
+/* classify_wrapped.c: reads on behind a message that was folded. */
+void oom_wrapped_complete(struct oom_classifier *classifier, struct event *event);
 
 /* classify_voice.c */
 struct voice *oom_voice_get(struct oom_classifier *classifier, int stream, uint64_t id);

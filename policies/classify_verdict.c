@@ -267,6 +267,7 @@ static int fill_oom(struct oom_classifier *c, struct event *best, const struct e
     bool kills = end->killed && !end->well;
 
     borrow_phase(c, best);
+    oom_wrapped_complete(c, best);
     out->oom = true;
     out->domain = best->domain;
     out->phase = best->phase;

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * rich folds a long message at the width of the terminal (80 columns where there is none): what
+ * the first line does not state stands in the lines behind it. */
+#include <ctype.h>
+#include <string.h>
+
+#include "policies/classify_private.h"
+
+/* Folded lines are nearly full; shorter ones end a message. */
+#define FOLDED_BYTES_LEAST 50
+
+static bool is_open(const char *text, size_t length)
+{
+    return length >= FOLDED_BYTES_LEAST &&
+           (isalnum((unsigned char)text[length - 1]) || strchr(",;(", text[length - 1]));
+}
+
+static bool begins_another(const struct line_view *view)
+{
+    return memmem(view->body, view->body_length, "Error", 5) ||
+           memmem(view->body, view->body_length, "Traceback", 9) ||
+           memmem(view->body, view->body_length, "File \"", 6);
+}
+
+void oom_wrapped_complete(struct oom_classifier *classifier, struct event *event)
+{
+    char joined[TEXT_MAX_BYTES + WINDOW_BYTES + WINDOW_LINES_AFTER + 1];
+    size_t have = strlen(event->text);
+    const char *at = event->after;
+    struct captures captures;
+
+    if (!at || event->numbers.tried_bytes == OOM_UNSTATED ||
+        event->numbers.total_bytes != OOM_UNSTATED || !is_open(event->text, have))
+        return;
+    memcpy(joined, event->text, have);
+    for (int i = 0; i < WINDOW_LINES_AFTER && *at; i++) {
+        size_t length = strcspn(at, "\n");
+        struct line_view view;
+        oom_line_clean(at, length, classifier->line_buffer, &view);
+        oom_line_speaker(&view);
+        if (view.voice != event->voice || begins_another(&view))
+            break;
+        while (view.body_length > 0 && view.body[view.body_length - 1] == ' ')
+            view.body_length--;
+        joined[have++] = ' ';
+        memcpy(joined + have, view.body, view.body_length);
+        have += view.body_length;
+        if (!is_open(view.body, view.body_length))
+            break;
+        at += length + (at[length] == '\n');
+    }
+    oom_captures_init(&captures);
+    captures.numbers = event->numbers;
+    oom_captures_take(classifier->set, event->sig, classifier->match_data, joined, have, &captures);
+    event->numbers = captures.numbers;
+}
