@@ -76,6 +76,12 @@ void oom_note_context(struct note *n, const struct signature *sig)
     if (captures.method[0]) {
         uint16_t by_method = method_rule(set, captures.method);
         rule = by_method ? by_method : rule;
+        /* Ray prints the frames of a remote method behind its name, without "Traceback". Those
+         * just before are the caller's. */
+        if (n->line - n->voice->traceback.last_line > FRESH_LINES)
+            oom_traceback_reset(&n->voice->traceback);
+        if (n->line - n->stream->recent.last_line > FRESH_LINES)
+            oom_traceback_reset(&n->stream->recent);
     }
     oom_traceback_push(&n->voice->traceback, rule, n->line, OWN_FRESH_LINES);
     oom_traceback_push(&n->stream->recent, rule, n->line, FRESH_LINES);

@@ -32,21 +32,17 @@ void say(const char *fmt, ...)
 
 void say_incident(const struct attempt *attempt, const struct oom_incident *incident)
 {
-    char took[32], tried[32], left[32], total[32], shortage[32], where[128] = "";
+    char took[32], tried[32], left[32], total[32], shortage[32];
     const struct oom_numbers *n = &incident->numbers;
 
     humanize_duration(attempt->ended_ms - attempt->started_ms, took, sizeof(took));
-    if (incident->cause.rank >= 0)
-        snprintf(where, sizeof(where), ", rank %d%s%s", incident->cause.rank,
-                 incident->cause.node ? " on " : "",
-                 incident->cause.node ? incident->cause.node : "");
     /* The numbers have a line of their own. */
     const char *numbers = n->tried_bytes >= 0 && n->free_bytes >= 0
                               ? strstr(incident->summary, ": tried to allocate")
                               : NULL;
     int length = numbers ? (int)(numbers - incident->summary) : (int)strlen(incident->summary);
-    say("attempt %lld ended after %s: %.*s%s", (long long)attempt->number, took, length,
-        incident->summary, where);
+    say("attempt %lld ended after %s: %.*s", (long long)attempt->number, took, length,
+        incident->summary);
     if (n->tried_bytes >= 0 && n->free_bytes >= 0) {
         humanize_bytes(n->tried_bytes, tried, sizeof(tried));
         humanize_bytes(n->free_bytes, left, sizeof(left));
