@@ -39,5 +39,6 @@ int ctl_stats(int argc, char **argv);
 int ctl_report(int argc, char **argv);
 int ctl_doctor(int argc, char **argv);
 int ctl_ray(int argc, char **argv);
+int ctl_ray_list(int argc, char **argv);
 
 #endif

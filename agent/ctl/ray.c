@@ -11,20 +11,27 @@
 #include <unistd.h>
 
 #include "agent/ctl/ctl.h"
+#include "policies/near.h"
 
-static const struct {
+enum kind { WORD, NUMBER, TRAINING };
+
+static const struct setting {
     const char *option; /* of oomctl */
     const char *key;    /* of the job's metadata */
     const char *alone;  /* value without "=…"; NULL: one is needed */
+    enum kind kind;
 } settings[] = {
-    {"--oom-retry", "oom_retry", "auto"},     {"--oom-max-retries", "oom_max_retries", NULL},
-    {"--oom-allow", "oom_allow", NULL},       {"--oom-mode", "oom_mode", NULL},
-    {"--oom-dry-run", "oom_dry_run", "true"},
+    {"--oom-retry", "oom_retry", "auto", WORD},
+    {"--oom-max-retries", "oom_max_retries", NULL, NUMBER},
+    {"--oom-allow", "oom_allow", NULL, TRAINING},
+    {"--oom-grace", "oom_grace_s", NULL, NUMBER},
+    {"--oom-dry-run", "oom_dry_run", "true", WORD},
 };
 
 static const char help[] =
     "Usage: oomctl ray submit [--oom-retry[=POLICY]] [--oom-max-retries=N] [--oom-allow=training]\n"
-    "                         [--oom-dry-run] -- ARGUMENTS OF `ray job submit`\n"
+    "                         [--oom-grace=SECONDS] [--oom-dry-run] -- ARGUMENTS OF `ray job "
+    "submit`\n"
     "Submits a job to a Ray cluster so that it is retried when it runs out of memory.\n"
     "\n"
     "  oomctl ray submit -- --working-dir . -- python train.py --lr 1e-5\n"
@@ -37,22 +44,49 @@ static bool is_option(const char *word, const char *option)
     return strncmp(word, option, length) == 0 && (word[length] == '\0' || word[length] == '=');
 }
 
-/* Ours, into the metadata; false for any other word, -1 in *bad for a value that is missing. */
+static bool is_good(const struct setting *setting, const char *value)
+{
+    if (!*value)
+        return false;
+    switch (setting->kind) {
+    case NUMBER:
+        return strlen(value) < 6 && strspn(value, "0123456789") == strlen(value);
+    case TRAINING:
+        return strcmp(value, "training") == 0;
+    case WORD:
+        break;
+    }
+    return true;
+}
+
+/* Ours, into the metadata; false for any other word. *bad: it has been complained about. */
 static bool take(const char *word, json_t *metadata, bool *bad)
 {
+    static const char *const wants[] = {
+        [WORD] = "a word", [NUMBER] = "a number", [TRAINING] = "\"training\""};
+    struct near near;
+
+    near_init(&near, word);
     for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+        near_offer(&near, settings[i].option);
         if (!is_option(word, settings[i].option))
             continue;
         const char *equals = strchr(word, '=');
         const char *value = equals ? equals + 1 : settings[i].alone;
-        if (!value || json_object_set_new(metadata, settings[i].key, json_string(value)) < 0) {
-            fprintf(stderr, "oomctl ray submit: %s needs a value: %s=…\n", settings[i].option,
-                    settings[i].option);
+        if (!value || !is_good(&settings[i], value) ||
+            json_object_set_new(metadata, settings[i].key, json_string(value)) < 0) {
+            fprintf(stderr, "oomctl ray submit: %s needs %s: %s=…\n", settings[i].option,
+                    wants[settings[i].kind], settings[i].option);
             *bad = true;
         }
         return true;
     }
-    return false;
+    if (strncmp(word, "--oom-", 6) != 0)
+        return false;
+    fprintf(stderr, "oomctl ray submit: unknown option %s%s%s%s\n", word,
+            near.best ? " (did you mean " : "", near.best ? near.best : "", near.best ? "?)" : "");
+    *bad = true;
+    return true;
 }
 
 /* The user's own --metadata-json goes under ours and leaves the vector. */
@@ -123,7 +157,9 @@ static int submit(int argc, char **argv)
     if (at < argc && strcmp(argv[at], "--") == 0)
         at++;
     int rest = argc - at;
-    if (bad || rest == 0) {
+    if (bad)
+        return 2;
+    if (rest == 0) {
         fputs(help, stderr);
         return 2;
     }
@@ -160,6 +196,7 @@ int ctl_ray(int argc, char **argv)
 {
     static const struct ctl_verb verbs[] = {
         {"submit", submit, "ray job submit, with retries"},
+        {"list", ctl_ray_list, "jobs of the configured clusters, and whether they are watched"},
         {NULL, NULL, NULL},
     };
 

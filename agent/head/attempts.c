@@ -200,11 +200,11 @@ static json_t *begun(const json_t *lineage, const json_t *attempts, int64_t numb
     const json_t *next = json_array_get(attempts, (size_t)number);
 
     return json_pack(
-        "{s:O, s:I, s:s, s:s, s:O, s:O, s:O}", "lineage", json_object_get(lineage, "id"), "attempt",
-        (json_int_t)number, "state", json_get_string(attempt, "state", ""), "next_state",
-        json_get_string(next, "state", ""), "edits", json_object_get(attempt, "total_edits"),
-        "options", json_object_get(lineage, "options"), "framework",
-        json_object_get(lineage, "framework"));
+        "{s:O, s:I, s:s, s:s, s:s, s:O, s:O, s:O}", "lineage", json_object_get(lineage, "id"),
+        "attempt", (json_int_t)number, "state", json_get_string(attempt, "state", ""), "next_state",
+        json_get_string(next, "state", ""), "acted", json_get_string(attempt, "acted", ""), "edits",
+        json_object_get(attempt, "total_edits"), "options", json_object_get(lineage, "options"),
+        "framework", json_object_get(lineage, "framework"));
 }
 
 static int begin(struct service *service, const struct service_request *request, json_t **reply,

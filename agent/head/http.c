@@ -5,7 +5,6 @@
 #include <event2/bufferevent.h>
 #include <event2/http.h>
 #include <event2/keyvalq_struct.h>
-#include <munge.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "agent/lib/sealed.h"
 #include "agent/lib/urlquery.h"
 
 enum {
@@ -62,22 +62,14 @@ static char *munge_request(struct evhttp_request *request, uid_t *uid, size_t *l
     struct evbuffer *input = evhttp_request_get_input_buffer(request);
     size_t size = evbuffer_get_length(input);
     char *credential = size ? malloc(size + 1) : NULL;
-    void *payload = NULL;
-    int payload_length = 0;
-    gid_t gid;
 
     if (!credential)
         return NULL;
     evbuffer_copyout(input, credential, size);
     credential[size] = '\0';
-    munge_err_t rc = munge_decode(credential, NULL, &payload, &payload_length, uid, &gid);
+    char *payload = sealed_open(credential, length, uid, NULL);
     free(credential);
-    if (rc != EMUNGE_SUCCESS || payload_length <= 0) {
-        free(payload);
-        return NULL;
-    }
-    *length = (size_t)payload_length;
-    return payload; /* NUL-terminated by munge_decode */
+    return payload;
 }
 
 static void reply_json(struct evhttp_request *request, int status, const json_t *json)

@@ -2,7 +2,6 @@
 #include "agent/lib/api.h"
 
 #include <curl/curl.h>
-#include <munge.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "agent/lib/config.h"
 #include "agent/lib/jsonget.h"
 #include "agent/lib/paths.h"
+#include "agent/lib/sealed.h"
 #include "agent/lib/urlquery.h"
 
 enum { MAX_REPLY_BYTES = 64 * 1024 * 1024 };
@@ -184,19 +184,15 @@ static size_t collect(char *bytes, size_t size, size_t count, void *arg)
 static char *seal(const char *method, const char *path, const char *text, struct oom_error *err)
 {
     size_t size = strlen(method) + strlen(path) + (text ? strlen(text) : 0) + 3;
-    char *payload = malloc(size), *credential = NULL;
+    char *payload = malloc(size);
 
     if (!payload) {
         oom_errorf(err, "out of memory");
         return NULL;
     }
     int n = snprintf(payload, size, "%s %s\n%s", method, path, text ? text : "");
-    munge_err_t rc = munge_encode(&credential, NULL, payload, n);
+    char *credential = sealed_make(payload, (size_t)n, (uid_t)-1, err);
     free(payload);
-    if (rc != EMUNGE_SUCCESS) {
-        oom_errorf(err, "cannot make a MUNGE credential: %s", munge_strerror(rc));
-        return NULL;
-    }
     return credential;
 }
 

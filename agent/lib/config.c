@@ -31,6 +31,8 @@ static const struct key {
     {"scheduler", TEXT, FIELD(scheduler), 0, "slurm"},
     {"slurmrestd", TEXT, FIELD(slurmrestd), 0, ""},
     {"ray_clusters", LIST, FIELD(ray_clusters), FIELD(ray_cluster_count), NULL},
+    {"node_listen", TEXT, FIELD(node_listen), 0, NULL},
+    {"ray_temp", LIST, FIELD(ray_temp), FIELD(ray_temp_count), NULL},
     {"max_retries", NUMBER, FIELD(limits.max_retries), 0, NULL},
     {"default_retries", NUMBER, FIELD(limits.default_retries), 0, NULL},
     {"attempts_per_user_day", NUMBER, FIELD(limits.attempts_per_user_day), 0, NULL},
@@ -218,6 +220,10 @@ int config_load(const char *path, struct config *config, struct oom_error *err)
                         "%s: slurmrestd: \"%s\" is none of http://HOST:PORT, https://HOST:PORT, "
                         "unix:/PATH",
                         path, config->slurmrestd);
+    for (size_t i = 0; rc == 0 && i < config->ray_temp_count; i++)
+        if (config->ray_temp[i][0] != '/')
+            rc = oom_errorf(err, "%s: ray_temp: \"%s\" is no absolute path", path,
+                            config->ray_temp[i]);
     for (size_t i = 0; rc == 0 && i < config->ray_cluster_count; i++) {
         struct ray_options options;
         struct oom_error why = {""};

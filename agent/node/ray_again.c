@@ -73,7 +73,7 @@ static void read_values(struct again *a)
             end = json_get_int(a->job, "end_time", 0);
 
     snprintf(path, sizeof(path), "/v1/lineages/%lld/policies", (long long)a->follow->lineage);
-    a->script_open = ray_script_open(a->job, &a->cluster->place, &a->script, &err) == 0;
+    a->script_open = ray_script_open(a->job, a->cluster, &a->script, &err) == 0;
     if (!a->script_open)
         log_line(LOG_WARNING, "ray job %s: %s", a->follow->id, err.text);
     if (policy_set_fetch(a->cluster->head, path, &a->policies, &err) == 0) {
@@ -107,6 +107,9 @@ static int prepare(struct again *a, struct oom_error *err)
     for (size_t i = 0; i < a->total.count; i++)
         if (strcmp(a->total.items[i].knob, "ray:object_store_memory") == 0)
             return oom_errorf(err, "the object store's size is fixed by `ray start`");
+    if (!a->policy && strcmp(a->follow->wish.policy, "auto") != 0)
+        return oom_errorf(err, "there is no policy \"%s\" (oomctl policy list)",
+                          a->follow->wish.policy);
     if (!a->policy)
         return oom_errorf(err, "no policy knows the entrypoint");
     if (split(a, true, &inside) == 0)
@@ -236,6 +239,31 @@ static int upload(struct again *a, char *uri, size_t size, struct oom_error *err
     return rc;
 }
 
+/* Ray has deleted the working directory with its last job: put it back under its name. */
+static void restore_package(struct again *a)
+{
+    char package[128], file[140], made[64], *zip;
+    size_t length;
+    struct oom_error err = {""};
+
+    if (!a->script.uri || !ray_package_name(a->script.uri, package, sizeof(package)))
+        return;
+    snprintf(file, sizeof(file), "%s.zip", package);
+    if (ray_package_keep(a->cluster->client, file, &err) != 1)
+        return;
+    if (ray_script_fetch(&a->script, &err) == 0 &&
+        ray_package_make(a->script.working_dir, NULL, NULL, 0, MAX_PACKAGE_BYTES, &zip, &length,
+                         made, &err) == 0) {
+        int rc = ray_package_put(a->cluster->client, file, zip, length, &err);
+        free(zip);
+        if (rc == 0)
+            return;
+    }
+    /* Nodes that have run the job still have it. */
+    log_line(LOG_WARNING, "ray job %s: Ray has deleted its working directory: %s", a->follow->id,
+             err.text);
+}
+
 static int submit(struct again *a, char *id, size_t size, struct oom_error *err)
 {
     struct oom_edits outside = {NULL, 0};
@@ -248,6 +276,8 @@ static int submit(struct again *a, char *id, size_t size, struct oom_error *err)
         rc = ray_entrypoint_resources(a->cluster->client, a->follow->id, &resources, &labels, err);
     if (rc >= 0 && a->rewritten.file)
         rc = upload(a, uri, sizeof(uri), err);
+    else if (rc >= 0 && a->script_open)
+        restore_package(a);
     if (rc >= 0) {
         struct ray_next next = {.id = id,
                                 .entrypoint = a->rewritten.entrypoint,

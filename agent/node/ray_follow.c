@@ -11,10 +11,15 @@
 
 enum {
     LOOK_EVERY_MS = 5000,
+    KEEP_EVERY_MS = 200000, /* Ray's time is 600 s */
+    MAX_MODULES = 16,
     LOOK_BYTES = 8 * 1024 * 1024, /* at a time; the rest at the next look */
     END_BYTES = 512 * 1024 * 1024,
-    GRACE_MS = 180000, /* silent for so long after it has run out: it hangs */
 };
+
+/* Kept by the head as what was done to the attempt, so that after a restart a job that we have
+ * stopped is not taken for one that its user has. */
+static const char stopping[] = "stopped: nothing new in its log for ";
 
 static json_t *begin_body(const struct ray_cluster *cluster, const json_t *job,
                           const struct ray_wish *wish)
@@ -58,6 +63,8 @@ struct ray_follow *ray_follow_begin(struct ray_cluster *cluster, const json_t *j
     /* Decided, and the next submission not made: that is still to be done. */
     *over = strcmp(json_get_string(reply, "state", ""), "ended") == 0 &&
             strcmp(json_get_string(reply, "next_state", ""), "intended") != 0;
+    follow->ended_by_us =
+        strncmp(json_get_string(reply, "acted", ""), stopping, sizeof(stopping) - 1) == 0;
     json_decref(reply);
     char name[300];
     snprintf(name, sizeof(name), "job-driver-%s.log", follow->id);
@@ -89,28 +96,68 @@ static int feed(void *arg, const char *bytes, size_t length)
     return 0;
 }
 
+static int note_stopping(struct ray_cluster *cluster, const struct ray_follow *follow, int grace_s,
+                         struct oom_error *err)
+{
+    char text[160];
+
+    snprintf(text, sizeof(text), "%s%d s after it had run out of memory", stopping, grace_s);
+    json_t *reply = NULL,
+           *body = json_pack("{s:I, s:I, s:s}", "lineage", (json_int_t)follow->lineage, "attempt",
+                             (json_int_t)follow->attempt, "acted", text);
+    int status =
+        body ? api_call(cluster->head, "POST", "/v1/attempts/note", body, &reply, err) : -1;
+    json_decref(body);
+    json_decref(reply);
+    return status == 200 ? 0 : -1;
+}
+
 /* One rank has run out, the others wait for it forever. */
 static void end_if_hung(struct ray_cluster *cluster, struct ray_follow *follow, int64_t now)
 {
     struct oom_incident incident;
     struct oom_error err = {""};
 
-    if (follow->ended_by_us || now - follow->grew_ms < GRACE_MS)
+    int grace_s = follow->wish.grace_s >= 0 ? follow->wish.grace_s : cluster->options.grace_s;
+
+    if (follow->ended_by_us || grace_s == 0 || now - follow->grew_ms < (int64_t)grace_s * 1000)
         return;
     follow->grew_ms = now; /* the next look is as far away */
     oom_incident_init(&incident);
     if (oom_classifier_verdict(follow->classifier, NULL, &incident, NULL) == 0 && incident.oom) {
-        follow->ended_by_us = ray_stop(cluster->client, follow->id, &err) == 0;
+        follow->ended_by_us = note_stopping(cluster, follow, grace_s, &err) == 0 &&
+                              ray_stop(cluster->client, follow->id, &err) == 0;
         log_line(LOG_NOTICE, "ray job %s: %s, and nothing new for %d s: %s", follow->id,
-                 incident.summary, GRACE_MS / 1000, follow->ended_by_us ? "stopped" : err.text);
+                 incident.summary, grace_s, follow->ended_by_us ? "stopped" : err.text);
     }
     oom_incident_free(&incident);
+}
+
+/* Packages outlive their last job only for as long as somebody has asked for them: the next attempt
+ * needs them again. */
+static void keep_packages(struct ray_cluster *cluster, struct ray_follow *follow, const json_t *job,
+                          int64_t now)
+{
+    const json_t *env = json_object_get(job, "runtime_env");
+    const json_t *modules = json_object_get(env, "py_modules");
+    size_t count = json_array_size(modules);
+
+    if (now - follow->kept_ms < KEEP_EVERY_MS)
+        return;
+    follow->kept_ms = now;
+    for (size_t i = 0; i <= count && i <= MAX_MODULES; i++) {
+        const char *uri = i == 0 ? json_get_string(env, "working_dir", "")
+                                 : json_string_value(json_array_get(modules, i - 1));
+        if (uri && strncmp(uri, "gcs://", 6) == 0)
+            ray_package_keep(cluster->client, uri + 6, NULL);
+    }
 }
 
 void ray_follow_look(struct ray_cluster *cluster, struct ray_follow *follow, const json_t *job)
 {
     int64_t now = db_now_ms(), before = follow->offset;
 
+    keep_packages(cluster, follow, job, now);
     if (now - follow->looked_ms < LOOK_EVERY_MS ||
         !json_is_string(json_object_get(job, "driver_agent_http_address")))
         return;

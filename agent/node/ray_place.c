@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "agent/lib/files.h"
 #include "agent/node/ray_watch.h"
@@ -145,18 +146,15 @@ void ray_place_find(const char *session, const char *temp, struct ray_place *out
 
 bool ray_place_working_dir(const struct ray_place *place, const char *uri, char *out, size_t size)
 {
-    const char *slash = strrchr(uri, '/'), *name = slash ? slash + 1 : uri;
-    size_t length = strlen(name);
-    struct stat st;
+    char package[128];
 
     out[0] = '\0';
-    if (strncmp(uri, "gcs://", 6) != 0 || length < 5 || strcmp(name + length - 4, ".zip") != 0 ||
-        name[0] == '.')
+    if (!ray_package_name(uri, package, sizeof(package)))
         return false;
     for (int i = 0; i < place->session_dir_count; i++) {
-        snprintf(out, size, "%s/runtime_resources/working_dir_files/%.*s", place->session_dirs[i],
-                 (int)length - 4, name);
-        if (stat(out, &st) == 0 && S_ISDIR(st.st_mode))
+        snprintf(out, size, "%s/runtime_resources/working_dir_files/%s", place->session_dirs[i],
+                 package);
+        if (access(out, R_OK | X_OK) == 0)
             return true;
     }
     out[0] = '\0';

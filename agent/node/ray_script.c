@@ -22,14 +22,14 @@ enum { MAX_FILE_BYTES = 1024 * 1024, MAX_INLINE_BYTES = 100 * 1024 };
  * must not make us read what only we can. */
 static int read_side(void *arg, const char *path, char **bytes, size_t *length)
 {
-    const struct ray_script *script = arg;
+    struct ray_script *script = arg;
     char full[4096], real[4096];
-    size_t root = strlen(script->working_dir);
     struct stat st;
 
     *bytes = NULL;
-    if (path[0] != '/' && !root)
+    if (path[0] != '/' && ray_script_fetch(script, NULL) < 0)
         return -1;
+    size_t root = strlen(script->working_dir);
     int n = snprintf(full, sizeof(full), "%s%s%s", path[0] == '/' ? "" : script->working_dir,
                      path[0] == '/' ? "" : "/", path);
     if (n < 0 || (size_t)n >= sizeof(full) || !realpath(full, real) || stat(real, &st) < 0 ||
@@ -41,6 +41,22 @@ static int read_side(void *arg, const char *path, char **bytes, size_t *length)
     if (!inside && !open_to_all)
         return -1;
     return file_read(real, MAX_FILE_BYTES, bytes, length, NULL) == 0 ? 0 : -1;
+}
+
+int ray_script_fetch(struct ray_script *script, struct oom_error *err)
+{
+    if (!script->working_dir[0] && !script->asked) {
+        script->asked = true;
+        if (!script->uri)
+            oom_errorf(&script->why, "the job has no working directory");
+        else
+            script->fetched = ray_fetch_working_dir(script->cluster, script->job, script->uri,
+                                                    script->working_dir,
+                                                    sizeof(script->working_dir), &script->why) == 0;
+        if (!script->fetched)
+            script->working_dir[0] = '\0';
+    }
+    return script->working_dir[0] ? 0 : oom_errorf(err, "%s", script->why.text);
 }
 
 static char **environment_of(const json_t *job)
@@ -63,7 +79,7 @@ static char **environment_of(const json_t *job)
     return list;
 }
 
-static struct oom_script_source source_of(const struct ray_script *script, const char *bytes,
+static struct oom_script_source source_of(struct ray_script *script, const char *bytes,
                                           size_t length, const char *name)
 {
     return (struct oom_script_source){
@@ -74,22 +90,24 @@ static struct oom_script_source source_of(const struct ray_script *script, const
                             ? (const char *const *)script->environment
                             : NULL,
         .read_side = read_side,
-        .read_side_arg = (void *)script,
+        .read_side_arg = script,
     };
 }
 
-int ray_script_open(const json_t *job, const struct ray_place *place, struct ray_script *out,
+int ray_script_open(const json_t *job, const struct ray_cluster *cluster, struct ray_script *out,
                     struct oom_error *err)
 {
-    const char *uri =
-        json_string_value(json_object_get(json_object_get(job, "runtime_env"), "working_dir"));
     char here[2048];
 
     memset(out, 0, sizeof(*out));
+    out->cluster = cluster;
+    out->job = job;
+    out->uri =
+        json_string_value(json_object_get(json_object_get(job, "runtime_env"), "working_dir"));
     out->entrypoint = json_string_value(json_object_get(job, "entrypoint"));
     if (!out->entrypoint)
         return oom_errorf(err, "the job's record has no entrypoint");
-    if (uri && ray_place_working_dir(place, uri, here, sizeof(here))) {
+    if (out->uri && ray_place_working_dir(&cluster->place, out->uri, here, sizeof(here))) {
         char *real = realpath(here, NULL);
         snprintf(out->working_dir, sizeof(out->working_dir), "%s", real ? real : "");
         free(real);
@@ -110,6 +128,8 @@ void ray_script_close(struct ray_script *script)
         free(*e);
     free(script->environment);
     oom_script_free(script->parsed);
+    if (script->fetched)
+        ray_fetch_remove(script->working_dir);
     memset(script, 0, sizeof(*script));
 }
 
@@ -154,7 +174,7 @@ static int keep_nested(const struct ray_script *script, const struct ray_start *
     return out->entrypoint ? 0 : oom_errorf(err, "out of memory");
 }
 
-static int rewrite_nested(const struct ray_script *script, const struct oom_policy *policy,
+static int rewrite_nested(struct ray_script *script, const struct oom_policy *policy,
                           const struct oom_edits *edits, struct ray_rewritten *out,
                           struct oom_error *err)
 {
@@ -168,9 +188,9 @@ static int rewrite_nested(const struct ray_script *script, const struct oom_poli
     if (!ray_start_parse(script->entrypoint, &start))
         return oom_errorf(err, "the training command is out of sight of the entrypoint");
     const char *path = start.words[start.file];
-    if (read_side((void *)script, path, &bytes, &length) < 0) {
-        oom_errorf(err, "the training command is in %s, which cannot be read on this machine",
-                   path);
+    if (read_side(script, path, &bytes, &length) < 0) {
+        oom_errorf(err, "the training command is in %s, which cannot be read%s%s", path,
+                   script->why.text[0] ? ": " : "", script->why.text);
         goto out;
     }
     struct oom_script_source source = source_of(script, bytes, length, path);
@@ -194,7 +214,7 @@ out:
     return rc;
 }
 
-int ray_script_rewrite(const struct ray_script *script, const struct oom_policy *policy,
+int ray_script_rewrite(struct ray_script *script, const struct oom_policy *policy,
                        const struct oom_edits *edits, struct ray_rewritten *out,
                        struct oom_error *err)
 {

@@ -8,7 +8,8 @@
  *   ray_watch.c    the process and its pace         ray_script.c  the entrypoint, rewritten
  *   ray_cluster.c  one cluster: which jobs, which   ray_again.c   deciding, submitting again
  *                  cluster is it                    ray_place.c   what is on this machine
- *   ray_follow.c   one job: begin, log, end         ray_other.c   logs of workers and raylets */
+ *   ray_follow.c   one job: begin, log, end         ray_other.c   logs of workers and raylets
+ *   ray_ask.c      asking other machines' agents    ray_fetch.c   a working directory from there */
 #ifndef AGENT_NODE_RAY_WATCH_H
 #define AGENT_NODE_RAY_WATCH_H
 
@@ -51,7 +52,7 @@ struct ray_follow {
     struct oom_classifier *classifier;
     int stream;
     int64_t offset; /* of the driver's log */
-    int64_t grew_ms, looked_ms;
+    int64_t grew_ms, looked_ms, kept_ms;
     int tries;        /* to submit again */
     bool listed;      /* in the newest list */
     bool ended_by_us; /* silent after it had run out of memory */
@@ -91,18 +92,42 @@ json_t *ray_follow_end_body(struct ray_follow *follow, const struct ray_end *end
 int ray_other_feed(struct ray_cluster *cluster, const json_t *job,
                    struct oom_classifier *classifier);
 
+/* --- ray_ask.c: agents of other machines (agent/node/evidence.h) --------------------------------
+ */
+
+/* Gets one piece of the answer; not 0 ends it. */
+typedef int ray_piece_f(void *arg, const char *name, const char *bytes, size_t length);
+
+/* 0: that was all of it, -1: nobody is there, or it did not come to its end. */
+int ray_ask(const char *address, int port, const char *path, const json_t *question,
+            ray_piece_f *piece, void *arg, struct oom_error *err);
+
+/* --- ray_fetch.c: unpacks the job's working directory from its driver's machine into a new
+ * directory, which ray_fetch_remove takes away again. */
+int ray_fetch_working_dir(const struct ray_cluster *cluster, const json_t *job, const char *uri,
+                          char *out, size_t size, struct oom_error *err);
+void ray_fetch_remove(const char *directory);
+
 /* --- ray_script.c -------------------------------------------------------------------------------
  */
 
 struct ray_script {
-    const char *entrypoint; /* the job's record owns it */
+    const struct ray_cluster *cluster;
+    const json_t *job; /* owns the texts */
+    const char *entrypoint;
+    const char *uri;        /* of the working directory; NULL: none */
     char working_dir[2048]; /* unpacked, on this machine; "" not here */
+    bool asked, fetched;    /* from another machine; it is removed at the end */
+    struct oom_error why;   /* it could not be had */
     char **environment;     /* of the runtime environment; NULL-terminated */
     struct oom_script *parsed;
 };
 
-int ray_script_open(const json_t *job, const struct ray_place *place, struct ray_script *out,
+int ray_script_open(const json_t *job, const struct ray_cluster *cluster, struct ray_script *out,
                     struct oom_error *err);
+
+/* Makes sure of working_dir; -1 and err when it cannot be had. */
+int ray_script_fetch(struct ray_script *script, struct oom_error *err);
 void ray_script_close(struct ray_script *script);
 
 struct ray_rewritten {
@@ -115,7 +140,7 @@ struct ray_rewritten {
 };
 
 /* Edits of the command line; those of resources and of the runtime environment are not its. */
-int ray_script_rewrite(const struct ray_script *script, const struct oom_policy *policy,
+int ray_script_rewrite(struct ray_script *script, const struct oom_policy *policy,
                        const struct oom_edits *edits, struct ray_rewritten *out,
                        struct oom_error *err);
 void ray_rewritten_free(struct ray_rewritten *rewritten);

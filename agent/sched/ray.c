@@ -41,7 +41,7 @@ static double largest_node(struct oom_error *err)
     double most = 0;
     size_t i;
 
-    if (ray_nodes(current, &nodes, err) < 0)
+    if (ray_nodes(current, false, &nodes, err) < 0)
         return 0;
     json_array_foreach(nodes, i, node)
     {

@@ -34,6 +34,8 @@ struct ray_options {
     char retry[64];  /* for jobs that say nothing themselves; "" leaves them alone */
     char owner[64];  /* the user whose lineages they are; "" the agent's */
     char temp[1024]; /* Ray's temporary directory, when the cluster's head is this machine */
+    int grace_s;     /* of jobs that say nothing themselves */
+    int agents_port; /* where the nodes' agents listen (node_listen); 0: they are not asked */
 };
 
 int ray_options_parse(const char *line, struct ray_options *out, struct oom_error *err);
@@ -87,10 +89,15 @@ int ray_entrypoint_resources(struct ray_client *client, const char *id, json_t *
 int ray_submit(struct ray_client *client, const json_t *request, struct oom_error *err);
 int ray_stop(struct ray_client *client, const char *id, struct oom_error *err);
 
-/* Nodes that live: an array of {"node_id","node_ip","resources_total"}. */
-int ray_nodes(struct ray_client *client, json_t **nodes, struct oom_error *err);
+/* Nodes: an array of {"node_id","node_ip","state","end_time_ms","resources_total"}; the dead ones
+ * too when they are wanted. */
+int ray_nodes(struct ray_client *client, bool dead, json_t **nodes, struct oom_error *err);
 
-/* Uploads a package ("_ray_pkg_….zip") unless it is there already. */
+/* Asks whether a package ("_ray_pkg_….zip") is there. Asking keeps it: Ray deletes a package when
+ * the last job that uses it has ended and nobody has asked for ten minutes. 0, 1 gone, -1. */
+int ray_package_keep(struct ray_client *client, const char *name, struct oom_error *err);
+
+/* Uploads a package unless it is there already. */
 int ray_package_put(struct ray_client *client, const char *name, const void *bytes, size_t length,
                     struct oom_error *err);
 
@@ -138,6 +145,7 @@ struct ray_wish {
     char mode[16];
     char allow[64];
     int max_retries; /* -1: the site's default */
+    int grace_s;     /* a silent job that has run out is stopped after this; 0 never, -1 as usual */
     bool dry_run;
     char problem[128]; /* a setting that cannot be read, in words; "" none */
 };
@@ -195,8 +203,12 @@ char *ray_start_inline(const struct ray_start *start, const char *text);
 /* --- ray_package.c ------------------------------------------------------------------------------
  */
 
-/* The directory as a zip, with one file's content replaced; the name is made from the content.
- * At most `limit` bytes of files. */
+/* "_ray_pkg_1234" from "gcs://_ray_pkg_1234.zip": the directory that it is unpacked to. False: the
+ * working directory is no such package. */
+bool ray_package_name(const char *uri, char *out, size_t size);
+
+/* The directory as a zip, with one file's content replaced (NULL: none); the name is made from the
+ * content. At most `limit` bytes of files. */
 int ray_package_make(const char *directory, const char *replaced, const char *bytes, size_t length,
                      int64_t limit, char **zip, size_t *zip_length, char name[64],
                      struct oom_error *err);

@@ -75,10 +75,10 @@ static int path_of(char *out, size_t size, const char *prefix, const char *id, c
     return n < 0 || (size_t)n >= size ? oom_errorf(err, "the id %.60s… is too long", id) : 0;
 }
 
-int ray_nodes(struct ray_client *client, json_t **nodes, struct oom_error *err)
+int ray_nodes(struct ray_client *client, bool dead, json_t **nodes, struct oom_error *err)
 {
     json_t *answer;
-    long status = call(client, "GET", "/api/v0/nodes?detail=false&limit=10000", NULL, &answer, err);
+    long status = call(client, "GET", "/api/v0/nodes?detail=true&limit=10000", NULL, &answer, err);
 
     *nodes = NULL;
     if (status != 200)
@@ -90,7 +90,7 @@ int ray_nodes(struct ray_client *client, json_t **nodes, struct oom_error *err)
     json_t *node;
     json_array_foreach(list, i, node)
     {
-        if (strcmp(json_get_string(node, "state", "ALIVE"), "ALIVE") == 0)
+        if (dead || strcmp(json_get_string(node, "state", "ALIVE"), "ALIVE") == 0)
             json_array_append(*nodes, node);
     }
     json_decref(answer);
@@ -114,7 +114,7 @@ int ray_identify(struct ray_client *client, char *session, size_t size, struct o
     json_decref(answer);
     if (session[0])
         return 0;
-    if (ray_nodes(client, &answer, err) < 0)
+    if (ray_nodes(client, false, &answer, err) < 0)
         return -1;
     json_array_foreach(answer, i, node)
     {
@@ -221,20 +221,30 @@ int ray_stop(struct ray_client *client, const char *id, struct oom_error *err)
     return status == 200 ? 0 : -1;
 }
 
-int ray_package_put(struct ray_client *client, const char *name, const void *bytes, size_t length,
-                    struct oom_error *err)
+int ray_package_keep(struct ray_client *client, const char *name, struct oom_error *err)
 {
     char path[1024];
     struct ray_request request = {.method = "GET", .url = path};
 
     if (path_of(path, sizeof(path), "/api/packages/gcs/", name, "", err) < 0)
         return -1;
-    if (ray_http(client, &request, err) == 200)
+    long status = ray_http(client, &request, err);
+    return status == 200 ? 0 : status == 404 ? 1 : -1;
+}
+
+int ray_package_put(struct ray_client *client, const char *name, const void *bytes, size_t length,
+                    struct oom_error *err)
+{
+    char path[1024];
+    struct ray_request request = {.method = "PUT",
+                                  .url = path,
+                                  .body = bytes,
+                                  .body_length = length,
+                                  .content_type = "application/octet-stream"};
+
+    if (ray_package_keep(client, name, err) == 0)
         return 0;
-    request = (struct ray_request){.method = "PUT",
-                                   .url = path,
-                                   .body = bytes,
-                                   .body_length = length,
-                                   .content_type = "application/octet-stream"};
+    if (path_of(path, sizeof(path), "/api/packages/gcs/", name, "", err) < 0)
+        return -1;
     return ray_http(client, &request, err) == 200 ? 0 : -1;
 }

@@ -5,6 +5,8 @@
 
 #include "agent/sched/ray.h"
 
+enum { DEFAULT_GRACE_S = 120 };
+
 #define FIELD(member)                                                                              \
     offsetof(struct ray_options, member), sizeof(((struct ray_options *)0)->member)
 
@@ -35,6 +37,19 @@ static int set_url(const char *word, struct ray_options *out, struct oom_error *
     return 0;
 }
 
+static int set_number(const char *word, size_t name, long least, long most, int *out,
+                      const char *url, struct oom_error *err)
+{
+    char *end;
+    long number = strtol(word + name, &end, 10);
+
+    if (end == word + name || *end || number < least || number > most)
+        return oom_errorf(err, "ray_clusters: %s for %s is no number from %ld to %ld", word, url,
+                          least, most);
+    *out = (int)number;
+    return 0;
+}
+
 static int set_one(char *word, struct ray_options *out, struct oom_error *err)
 {
     char *equals = strchr(word, '=');
@@ -43,6 +58,10 @@ static int set_one(char *word, struct ray_options *out, struct oom_error *err)
         out->insecure = true;
         return 0;
     }
+    if (strncmp(word, "agents=", 7) == 0)
+        return set_number(word, 7, 1, 65535, &out->agents_port, out->url, err);
+    if (strncmp(word, "grace=", 6) == 0)
+        return set_number(word, 6, 0, 86400, &out->grace_s, out->url, err);
     if (!equals)
         return oom_errorf(err, "ray_clusters: \"%s\" behind %s is no NAME=VALUE", word, out->url);
     *equals = '\0';
@@ -60,7 +79,7 @@ static int set_one(char *word, struct ray_options *out, struct oom_error *err)
     }
     return oom_errorf(err,
                       "ray_clusters: unknown setting \"%s\" for %s (known: token, ca, cert, key, "
-                      "tls=insecure, retry, owner, temp)",
+                      "tls=insecure, retry, owner, temp, agents, grace)",
                       word, out->url);
 }
 
@@ -71,6 +90,7 @@ int ray_options_parse(const char *line, struct ray_options *out, struct oom_erro
 
     memset(out, 0, sizeof(*out));
     strcpy(out->temp, "/tmp/ray");
+    out->grace_s = DEFAULT_GRACE_S;
     if (!copy)
         return oom_errorf(err, "out of memory");
     for (char *word = strtok_r(copy, " \t", &save); word && rc == 0;

@@ -50,7 +50,7 @@ static int copy_file(struct packing *p, int fd, int64_t size)
 
 static int add_file(struct packing *p, const char *path, const char *name, struct oom_error *err)
 {
-    bool other = strcmp(name, p->replaced) == 0;
+    bool other = p->replaced && strcmp(name, p->replaced) == 0;
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), rc = -1;
 
@@ -119,6 +119,19 @@ static void name_of(const char *bytes, size_t length, char name[64])
         b = (b ^ (unsigned char)bytes[length - 1 - i]) * 0x100000001b3;
     }
     snprintf(name, 64, "_ray_pkg_%016llx%016llx.zip", (unsigned long long)a, (unsigned long long)b);
+}
+
+bool ray_package_name(const char *uri, char *out, size_t size)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    const char *name = uri + 6;
+    size_t length = strncmp(uri, "gcs://", 6) == 0 ? strspn(name, letters) : 0;
+
+    if (length == 0 || length >= size || strcmp(name + length, ".zip") != 0)
+        return false;
+    snprintf(out, size, "%.*s", (int)length, name);
+    return true;
 }
 
 int ray_package_make(const char *directory, const char *replaced, const char *bytes, size_t length,

@@ -69,6 +69,22 @@ static bool is_name(const char *text)
                strlen(text);
 }
 
+static void read_number(const json_t *metadata, const char *key, long most, int *number,
+                        struct ray_wish *out)
+{
+    const char *text = json_get_string(metadata, key, NULL);
+    char *end = NULL;
+    long value = text ? strtol(text, &end, 10) : 0;
+
+    if (!text)
+        return;
+    if (end == text || *end || value < 0 || value > most)
+        snprintf(out->problem, sizeof(out->problem),
+                 "%s=\"%.40s\" is no number up to %ld: the site's default counts", key, text, most);
+    else
+        *number = (int)value;
+}
+
 void ray_wish_read(const json_t *job, const char *site_rule, struct ray_wish *out)
 {
     static const char *const no[] = {"off", "no", "false", "0", "none", "", NULL};
@@ -76,9 +92,8 @@ void ray_wish_read(const json_t *job, const char *site_rule, struct ray_wish *ou
     static const char *const truth[] = {"true", "yes", "1", "on", NULL};
     const json_t *metadata = json_object_get(job, "metadata");
     const char *retry = json_get_string(metadata, "oom_retry", site_rule);
-    const char *retries = json_get_string(metadata, "oom_max_retries", NULL);
 
-    *out = (struct ray_wish){.max_retries = -1};
+    *out = (struct ray_wish){.max_retries = -1, .grace_s = -1};
     if (is_one_of(retry, no))
         return;
     if (!is_one_of(retry, yes) && !is_name(retry)) {
@@ -90,15 +105,8 @@ void ray_wish_read(const json_t *job, const char *site_rule, struct ray_wish *ou
     snprintf(out->mode, sizeof(out->mode), "%s", json_get_string(metadata, "oom_mode", "auto"));
     snprintf(out->allow, sizeof(out->allow), "%s", json_get_string(metadata, "oom_allow", ""));
     out->dry_run = is_one_of(json_get_string(metadata, "oom_dry_run", "no"), truth);
-    if (retries) {
-        char *end = NULL;
-        long number = strtol(retries, &end, 10);
-        if (end == retries || *end || number < 0 || number > 1000)
-            snprintf(out->problem, sizeof(out->problem),
-                     "oom_max_retries=\"%.60s\" is no number: the site's default counts", retries);
-        else
-            out->max_retries = (int)number;
-    }
+    read_number(metadata, "oom_max_retries", 1000, &out->max_retries, out);
+    read_number(metadata, "oom_grace_s", 86400, &out->grace_s, out);
 }
 
 static const char *base_name(const char *path)

@@ -2,7 +2,7 @@
 """One Ray cluster, head and worker, and one agent that watches it, for all tests here."""
 import pytest
 
-from ray_harness import BUILD, Ray, Service, ray_bin
+from ray_harness import BUILD, Munge, Ray, Service, ray_bin
 
 
 @pytest.fixture(scope="session")
@@ -23,8 +23,10 @@ def ray(ray_programs):
 
 @pytest.fixture(scope="session")
 def service(ray):
-    one = Service(ray).start()
+    munge = Munge()
+    one = Service(ray, munge=munge).start()
     try:
         yield one
     finally:
         one.stop()
+        munge.stop()

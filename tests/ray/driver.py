@@ -5,6 +5,7 @@ allocated, when the scenario says so."""
 import functools
 import sys
 import time
+import traceback
 
 import ray
 
@@ -55,7 +56,7 @@ class Trainer:
             fake.after(phase, step)
 
 
-@ray.remote(num_gpus=0.2, num_cpus=0, resources={"worker": 0.1}, max_restarts=0)
+@ray.remote(num_gpus=0.2, num_cpus=0, max_restarts=0)
 class MegatronTrainRayActor:
     def __init__(self, argv):
         self.trainer = Trainer(argv)
@@ -70,7 +71,8 @@ class MegatronTrainRayActor:
             time.sleep(0.01)
         time.sleep(1 if wanted else 0)
 
-    def train(self):
+    def train(self, alone):
+        """`alone`: what happens to it is in its own log only, and it hangs then."""
         fake = self.trainer.fake
         try:
             self.trainer.walk()
@@ -84,21 +86,37 @@ class MegatronTrainRayActor:
             if death.domain == "gpu":
                 raise OutOfMemoryError(text.cuda_oom(death, fake.torch).split(": ", 1)[1])
             raise KeyError("response_length")
-        through(fake.where(death.phase), fail)
+        try:
+            through(fake.where(death.phase), fail)
+        except OutOfMemoryError:
+            if not alone:
+                raise
+            traceback.print_exc()
+            sys.stderr.flush()
+            time.sleep(600)
 
 
 def main():
-    ray.init(log_to_driver=True)
     try:
         trainer = Trainer(sys.argv[1:])
     except Refused as refused:
         print("\n".join(refused.lines), file=sys.stderr)
         sys.exit(refused.code)
+    scenario = trainer.fake.scenario
+    alone = scenario.get("alone", False)
+    ray.init(log_to_driver=not alone)
     trainer.fake.dump()
-    time.sleep(trainer.fake.scenario.get("seconds", 0))
-    actor = MegatronTrainRayActor.remote(sys.argv[1:])
+    time.sleep(scenario.get("seconds", 0))
+    actor = MegatronTrainRayActor.options(
+        resources={scenario.get("node", "worker"): 0.1}).remote(sys.argv[1:])
     ray.get(actor.fill_buffers.remote())
-    ray.get(actor.train.remote())
+    try:
+        ray.get(actor.train.remote(alone))
+    except ray.exceptions.RayError:
+        if not scenario.get("hangs"):
+            raise
+        traceback.print_exc()
+        time.sleep(600)
     trainer.fake.record("ok")
     print("Training finished.")
 

@@ -101,15 +101,28 @@ class Ray:
                 "RAY_memory_monitor_refresh_ms": "0", "RAY_USAGE_STATS_ENABLED": "0",
                 "RAY_enable_worker_prestart": "false", **self.env}
 
-    def spawn(self, name, *options, **env):
+    def spawn(self, name, *options, address="127.0.0.1", **env):
         log = open(self.temp / f"{name}.log", "ab")
         self.processes.append(subprocess.Popen(
-            [str(self.bin / "ray"), "start", "--block", "--node-ip-address=127.0.0.1",
+            [str(self.bin / "ray"), "start", "--block", f"--node-ip-address={address}",
              f"--dashboard-agent-listen-port={free_port()}", "--min-worker-port=0",
              "--max-worker-port=0", "--object-store-memory=100000000", *options],
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**self.environment(), **env},
             cwd=self.temp, start_new_session=True))
         log.close()
+
+    def second(self, address, temp):
+        """One more node, at another address of this machine, as if it were another machine."""
+        former = {node["node_id"] for node in self.nodes()}
+        self.spawn(temp, f"--address=127.0.0.1:{self.gcs}", f"--temp-dir={self.temp}/{temp}",
+                   "--num-cpus=2", "--num-gpus=1", '--resources={"second": 1}',
+                   address=address)
+        wait_for(lambda: {node["node_id"] for node in self.nodes()} - former,
+                 f"the node at {address} ({self.temp}/{temp}.log)")
+        return self.processes.pop()
+
+    def nodes(self):
+        return self.get("/api/v0/nodes")["data"]["result"]["result"]
 
     def start(self, worker=True):
         self.spawn("head", "--head", f"--port={self.gcs}", "--dashboard-host=127.0.0.1",
@@ -122,22 +135,25 @@ class Ray:
             self.spawn("worker", f"--address=127.0.0.1:{self.gcs}", f"--temp-dir={self.temp}/w",
                        "--num-cpus=2", "--num-gpus=1",
                        '--resources={"worker": 1}', RAY_memory_monitor_refresh_ms="100")
-            wait_for(lambda: len(self.get("/api/v0/nodes")["data"]["result"]["result"]) == 2,
-                     f"the worker ({self.temp}/worker.log)")
+            wait_for(lambda: len(self.nodes()) == 2, f"the worker ({self.temp}/worker.log)")
         return self
 
     def stop(self):
         """Only what was started here: `ray stop` would end every Ray of the machine."""
         for process in self.processes:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            self.end(process, "")
+        self.processes = []
+
+    def end(self, process, temp):
+        """A node, at once, and what it has started."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
         for entry in Path("/proc").iterdir():
             with contextlib.suppress(OSError):
-                if entry.name.isdigit() and f"{self.temp}/".encode() in (
+                if entry.name.isdigit() and f"{self.temp}/{temp}".encode() in (
                         entry / "cmdline").read_bytes():
                     os.kill(int(entry.name), signal.SIGKILL)
-        self.processes = []
 
     def remove(self):
         self.stop()
@@ -150,6 +166,21 @@ class Ray:
         request = urllib.request.Request(self.url + path, headers=headers)
         with urllib.request.urlopen(request, timeout=20) as answer:
             return json.load(answer)
+
+    def has_package(self, uri):
+        try:
+            with urllib.request.urlopen(f"{self.url}/api/packages/gcs/{uri[len('gcs://'):]}"):
+                return True
+        except urllib.error.HTTPError as error:
+            assert error.code == 404, error
+            return False
+
+    def delete_package(self, uri):
+        delete = ("import sys; from ray._raylet import GcsClient; print(GcsClient("
+                  "address=sys.argv[1]).internal_kv_del(sys.argv[2].encode(), False, None))")
+        done = subprocess.run([str(self.bin / "python"), "-c", delete, f"127.0.0.1:{self.gcs}", uri],
+                              env=self.environment(), check=True, stdout=subprocess.PIPE, text=True)
+        assert done.stdout.strip() == "1" and not self.has_package(uri)
 
     def alive(self):
         try:
@@ -197,28 +228,90 @@ class Ray:
         assert done.returncode == 0, done.stdout
 
 
+class Munge:
+    """A munged with a key and a socket of its own."""
+
+    def __init__(self):
+        self.dir = Path(tempfile.mkdtemp(prefix="om-"))
+        self.dir.chmod(0o755)
+        key = self.dir / "key"
+        key.write_bytes(os.urandom(1024))
+        key.chmod(0o400)
+        self.socket = self.dir / "socket"
+        with open(self.dir / "log", "wb") as log:
+            self.process = subprocess.Popen(
+                ["munged", "--foreground", f"--key-file={key}", f"--socket={self.socket}",
+                 f"--pid-file={self.dir}/pid", f"--log-file={self.dir}/munged.log",
+                 f"--seed-file={self.dir}/seed", "--num-threads=2"],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin"})
+        wait_for(self.socket.exists, f"munged ({self.dir}/log)", 20)
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+class Node:
+    """oomagent in the node role, as if it were on the machine with that address."""
+
+    def __init__(self, service, address, temp):
+        self.dir = Path(tempfile.mkdtemp(prefix="on-"))
+        self.dir.chmod(0o755)
+        lines = ["role: node", f"node_socket: {self.dir}/node.sock", "head_url: http://127.0.0.1:9",
+                 f"node_listen: {address}:{service.agents_port}", f"ray_temp: [{temp}]",
+                 "scheduler: none"]
+        if os.geteuid() == 0:
+            lines.append(f"head_user: {HEAD_USER}")
+        config = self.dir / "oomretry.conf"
+        config.write_text("\n".join(lines) + "\n")
+        with open(self.dir / "log", "ab") as log:
+            self.process = subprocess.Popen(
+                [str(BUILD / "sbin/oomagent"), "-v", "-c", str(config)], stdin=subprocess.DEVNULL,
+                stdout=log, stderr=log, env=service.environment())
+        wait_for(lambda: "serving evidence" in self.log(), "the node's port", 20)
+
+    def log(self):
+        return (self.dir / "log").read_text()
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
 class Service:
     """oomagent in the head role, with its database, watching one dashboard."""
 
-    def __init__(self, ray, *words):
+    def __init__(self, ray, *words, munge=None):
+        self.munge, self.agents_port = munge, free_port()
         self.dir = Path(tempfile.mkdtemp(prefix="oa-"))
         self.dir.chmod(0o755)
         self.config = self.dir / "oomretry.conf"
-        (self.dir / "db").mkdir(mode=0o700)
+        for name in ("db", "tmp"):
+            (self.dir / name).mkdir(mode=0o700)
         lines = ["role: head", f"head_socket: {self.dir}/head.sock",
                  f"database: {self.dir}/db/oomretry.db", "ray_clusters:",
-                 "  - " + " ".join([ray.url, f"temp={ray.temp}/r", *words])]
+                 "  - " + " ".join([ray.url, f"temp={ray.temp}/r",
+                                     f"agents={self.agents_port}", *words])]
         if os.geteuid() == 0:
             owner = pwd.getpwnam(HEAD_USER)
-            os.chown(self.dir / "db", owner.pw_uid, owner.pw_gid)
+            for name in ("db", "tmp"):
+                os.chown(self.dir / name, owner.pw_uid, owner.pw_gid)
             lines.append(f"head_user: {HEAD_USER}")
         self.config.write_text("\n".join(lines) + "\n")
         self.process = None
 
+    def environment(self):
+        more = {"OOMRETRY_MUNGE_SOCKET": str(self.munge.socket)} if self.munge else {}
+        return {**os.environ, "TMPDIR": str(self.dir / "tmp"), **more}
+
     def start(self):
         with open(self.dir / "log", "ab") as log:
-            self.process = subprocess.Popen([str(BUILD / "sbin/oomagent"), "-c", str(self.config)],
-                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self.process = subprocess.Popen(
+                [str(BUILD / "sbin/oomagent"), "-v", "-c", str(self.config)],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment())
         wait_for((self.dir / "head.sock").exists, "the head's socket", 20)
         return self
 

@@ -135,6 +135,26 @@ def test_who_is_not_retried(ray, service, work, tmp_path):
                 if {"plain", "supervised"} & set(line["jobs"])]
 
 
+def test_a_job_that_hangs(ray, service, tmp_path):
+    """Its actor has run out, its driver waits: it is stopped, and that is no stop by its user, not
+    even for a watcher that was started meanwhile. Nor does it matter that Ray deletes the working
+    directory, as it does when ten minutes have gone since somebody asked for it."""
+    work = ray_jobs.stage(tmp_path / "work", hangs=True)
+    ray.submit("hangs", work, *MODULE, *FLAGS, metadata={
+        **AUTO, "oom_max_retries": "1", "oom_grace_s": "8"}, env_vars=ray_jobs.environment())
+    uri = ray.wait("hangs", "RUNNING")["runtime_env"]["working_dir"]
+    wait_for(lambda: "OutOfMemoryError" in ray.logs("hangs"), "the traceback")
+    wait_for(lambda: "nothing new for 8 s: stopped" in service.log(), "the job to be stopped", 60)
+    service.kill()
+    assert ray.wait("hangs")["status"] == "STOPPED", ray.logs("hangs")
+    ray.delete_package(uri)
+    service.start()
+    story = service.wait("hangs", "stopped", "completed", "failed", "cancelled")
+    assert [attempt["job"] for attempt in story["attempts"]] == ["hangs", "hangs-oom2"]
+    assert outcomes(story)[0] == "oom" and story["attempts"][0]["incident"]["domain"] == "gpu"
+    assert ray.job("hangs-oom2")["runtime_env"]["working_dir"] == uri and ray.has_package(uri)
+
+
 def test_the_head_ends_in_the_middle(ray, service, work):
     """Killed while the job runs; it fails meanwhile. Once more when all is over."""
     ray.submit("restart", work, *MODULE, *FLAGS, metadata={**AUTO, "oom_max_retries": "1"},

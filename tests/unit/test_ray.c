@@ -53,6 +53,11 @@ static void options(void **state)
     assert_string_equal(o.owner, "alice");
     assert_string_equal(o.temp, "/tmp/ray");
     assert_true(o.insecure);
+    assert_int_equal(o.agents_port, 0);
+    assert_int_equal(o.grace_s, 120);
+    assert_int_equal(ray_options_parse("http://h:1 agents=6822 grace=0", &o, &err), 0);
+    assert_int_equal(o.agents_port, 6822);
+    assert_int_equal(o.grace_s, 0);
     static const char *const bad[] = {"",
                                       "head:8265",
                                       "file:///etc/passwd",
@@ -60,6 +65,9 @@ static void options(void **state)
                                       "http://h:1 token=relative",
                                       "http://h:1 word",
                                       "http://h:1 cert=/c",
+                                      "http://h:1 agents=no",
+                                      "http://h:1 agents=70000",
+                                      "http://h:1 grace=-1",
                                       NULL};
     for (int i = 0; bad[i]; i++)
         assert_int_equal(ray_options_parse(bad[i], &o, &err), -1);
@@ -118,6 +126,8 @@ static void who_opts_in(void **state)
     assert_string_equal(w.allow, "training");
     assert_int_equal(w.max_retries, 2);
     assert_true(w.dry_run);
+    assert_int_equal(w.grace_s, -1);
+    assert_int_equal(wish("{\"oom_retry\":\"auto\",\"oom_grace_s\":\"0\"}", "").grace_s, 0);
     w = wish("{\"oom_retry\":\"auto\",\"oom_max_retries\":\"many\"}", "");
     assert_int_equal(w.max_retries, -1);
     assert_true(w.problem[0]);
@@ -133,6 +143,21 @@ static bool elsewhere(const char *job)
 
     json_decref(json);
     return is;
+}
+
+static void names_of_packages(void **state)
+{
+    static const char *const others[] = {
+        "s3://bucket/x.zip",    "gcs://.zip",       "gcs://../x.zip",        "gcs://a/b.zip",
+        "gcs://_ray_pkg_1.whl", "/local/directory", "gcs://_ray_pkg_1.zip/", NULL};
+    char name[20];
+
+    (void)state;
+    assert_true(ray_package_name("gcs://_ray_pkg_1.zip", name, sizeof(name)));
+    assert_string_equal(name, "_ray_pkg_1");
+    assert_false(ray_package_name("gcs://_ray_pkg_12345678901234567890.zip", name, sizeof(name)));
+    for (int i = 0; others[i]; i++)
+        assert_false(ray_package_name(others[i], name, sizeof(name)));
 }
 
 static void one_owner_of_the_retry(void **state)
@@ -572,6 +597,7 @@ int main(void)
         cmocka_unit_test(options),
         cmocka_unit_test(lists_of_all_releases),
         cmocka_unit_test(who_opts_in),
+        cmocka_unit_test(names_of_packages),
         cmocka_unit_test(one_owner_of_the_retry),
         cmocka_unit_test(the_next_submission),
         cmocka_unit_test(starts_of_scripts),
