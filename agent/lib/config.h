@@ -30,8 +30,8 @@ struct config {
     char *slurmrestd;    /* "": jobs are submitted by sbatch; else agent/sched/slurm_rest.h */
     char **ray_clusters; /* dashboards to watch: ray_options_parse (agent/sched/ray.h) */
     size_t ray_cluster_count;
-    char *node_listen;   /* "0.0.0.0:6822": a node serves evidence there; NULL: it does not */
-    char **ray_temp;     /* where Ray's sessions are, on a node; empty: /tmp/ray */
+    char *node_listen; /* "0.0.0.0:6822": a node serves evidence there; NULL: it does not */
+    char **ray_temp;   /* where Ray's sessions are, on a node; empty: /tmp/ray */
     size_t ray_temp_count;
     struct service_limits limits;
 };
