@@ -92,8 +92,13 @@ static int reconcile(struct ray_cluster *cluster, struct oom_error *err)
 static int adopt(struct ray_cluster *cluster, const char *session, struct oom_error *err)
 {
     forget(cluster);
+    cluster->session[0] = '\0';
+    /* Without it whether the cluster lives inside a Slurm job would not be known. */
+    if (ray_session_name(cluster->client, session, cluster->session_name,
+                         sizeof(cluster->session_name), err) < 0)
+        return -1;
     snprintf(cluster->session, sizeof(cluster->session), "%s", session);
-    ray_place_find(session, cluster->options.temp, &cluster->place);
+    ray_place_find(cluster->session_name, cluster->options.temp, &cluster->place);
     if (reconcile(cluster, err) < 0) {
         cluster->session[0] = '\0'; /* once more at the next look */
         return -1;

@@ -143,7 +143,8 @@ int ray_fetch_working_dir(const struct ray_cluster *cluster, const json_t *job, 
     if (!ray_package_name(uri, package, sizeof(package)) ||
         !driver_address(job, address, sizeof(address)))
         return oom_errorf(err, "where it is cannot be told");
-    json_t *question = json_pack("{s:s, s:s}", "session", cluster->session, "package", package);
+    json_t *question =
+        json_pack("{s:s, s:s}", "session", cluster->session_name, "package", package);
     int rc = question ? ray_ask(address, cluster->options.agents_port, "/v1/ray/package", question,
                                 collect, &zip, err)
                       : oom_errorf(err, "out of memory");

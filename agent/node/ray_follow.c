@@ -63,7 +63,7 @@ struct ray_follow *ray_follow_begin(struct ray_cluster *cluster, const json_t *j
     /* Decided, and the next submission not made: that is still to be done. */
     *over = strcmp(json_get_string(reply, "state", ""), "ended") == 0 &&
             strcmp(json_get_string(reply, "next_state", ""), "intended") != 0;
-    follow->ended_by_us =
+    follow->ours =
         strncmp(json_get_string(reply, "acted", ""), stopping, sizeof(stopping) - 1) == 0;
     json_decref(reply);
     char name[300];
@@ -120,15 +120,15 @@ static void end_if_hung(struct ray_cluster *cluster, struct ray_follow *follow, 
 
     int grace_s = follow->wish.grace_s >= 0 ? follow->wish.grace_s : cluster->options.grace_s;
 
-    if (follow->ended_by_us || grace_s == 0 || now - follow->grew_ms < (int64_t)grace_s * 1000)
+    if (follow->asked || grace_s == 0 || now - follow->grew_ms < (int64_t)grace_s * 1000)
         return;
     follow->grew_ms = now; /* the next look is as far away */
     oom_incident_init(&incident);
     if (oom_classifier_verdict(follow->classifier, NULL, &incident, NULL) == 0 && incident.oom) {
-        follow->ended_by_us = note_stopping(cluster, follow, grace_s, &err) == 0 &&
-                              ray_stop(cluster->client, follow->id, &err) == 0;
+        follow->ours |= note_stopping(cluster, follow, grace_s, &err) == 0;
+        follow->asked = follow->ours && ray_stop(cluster->client, follow->id, &err) == 0;
         log_line(LOG_NOTICE, "ray job %s: %s, and nothing new for %d s: %s", follow->id,
-                 incident.summary, grace_s, follow->ended_by_us ? "stopped" : err.text);
+                 incident.summary, grace_s, follow->asked ? "stopped" : err.text);
     }
     oom_incident_free(&incident);
 }
@@ -333,7 +333,7 @@ bool ray_follow_end(struct ray_cluster *cluster, struct ray_follow *follow, cons
     read_exit(job, &exit_data);
     if (exit_data.finished)
         return tell_end(cluster, follow, &end);
-    if (strcmp(exit_data.state, "STOPPED") == 0 && !follow->ended_by_us) {
+    if (strcmp(exit_data.state, "STOPPED") == 0 && !follow->ours) {
         end.ended_by = "stop";
         end.reason = "it was stopped by its user (ray job stop)";
         log_line(LOG_NOTICE, "ray job %s: not retried: %s", follow->id, end.reason);

@@ -68,7 +68,7 @@ static int ask_agent(struct other *o)
 {
     const struct ray_cluster *cluster = o->cluster;
     struct oom_error err = {""};
-    json_t *question = json_pack("{s:s, s:s}", "session", cluster->session, "job", o->job_id);
+    json_t *question = json_pack("{s:s, s:s}", "session", cluster->session_name, "job", o->job_id);
     int rc = question ? ray_ask(o->address, cluster->options.agents_port, "/v1/ray/logs", question,
                                 feed_piece, o, &err)
                       : -1;

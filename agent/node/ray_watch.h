@@ -53,9 +53,10 @@ struct ray_follow {
     int stream;
     int64_t offset; /* of the driver's log */
     int64_t grew_ms, looked_ms, kept_ms;
-    int tries;        /* to submit again */
-    bool listed;      /* in the newest list */
-    bool ended_by_us; /* silent after it had run out of memory */
+    int tries;   /* to submit again */
+    bool listed; /* in the newest list */
+    bool ours;   /* its end: it was silent after it had run out, and the head knows */
+    bool asked;  /* Ray has been asked to stop it */
 };
 
 /* The head knows the attempt from now on. NULL and err without an answer; *over is true when its
@@ -161,7 +162,8 @@ struct ray_cluster {
     struct api *head;
     const struct oom_signatures *signatures;
     uid_t owner;
-    char session[256]; /* "" not known yet */
+    char session[256];      /* which cluster it is; "" not known yet */
+    char session_name[256]; /* of its directories */
     struct ray_place place;
     json_t *seen;    /* submission id -> true: nothing is left to be done */
     json_t *open;    /* attempts that the head held open when the cluster was adopted, until it is

@@ -74,6 +74,11 @@ long ray_http(struct ray_client *client, const struct ray_request *request, stru
 /* What tells a cluster from any other one, also from its successor at the same address. */
 int ray_identify(struct ray_client *client, char *session, size_t size, struct oom_error *err);
 
+/* The name of the directory that its nodes keep their files in: "session_2026-…". Part of what
+ * ray_identify gives, but for old releases, which tell it among many other things. */
+int ray_session_name(struct ray_client *client, const char *identity, char *name, size_t size,
+                     struct oom_error *err);
+
 /* Every job; a new array of records as ray_jobs_normalise gives them. */
 int ray_list(struct ray_client *client, json_t **jobs, struct oom_error *err);
 

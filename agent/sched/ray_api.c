@@ -77,8 +77,11 @@ static int path_of(char *out, size_t size, const char *prefix, const char *id, c
 
 int ray_nodes(struct ray_client *client, bool dead, json_t **nodes, struct oom_error *err)
 {
+    /* When a node died is a detail. */
+    const char *path =
+        dead ? "/api/v0/nodes?detail=true&limit=10000" : "/api/v0/nodes?detail=false&limit=10000";
     json_t *answer;
-    long status = call(client, "GET", "/api/v0/nodes?detail=true&limit=10000", NULL, &answer, err);
+    long status = call(client, "GET", path, NULL, &answer, err);
 
     *nodes = NULL;
     if (status != 200)
@@ -127,6 +130,35 @@ int ray_identify(struct ray_client *client, char *session, size_t size, struct o
     return rc < 0 ? oom_errorf(err, "%s does not tell which cluster it is",
                                ray_client_options(client)->url)
                   : 0;
+}
+
+int ray_session_name(struct ray_client *client, const char *identity, char *name, size_t size,
+                     struct oom_error *err)
+{
+    json_t *answer, *node;
+    size_t i;
+
+    snprintf(name, size, "%s", identity);
+    if (strncmp(identity, "session_", 8) == 0)
+        return 0;
+    name[0] = '\0';
+    if (call(client, "GET", "/nodes?view=summary", NULL, &answer, err) != 200) {
+        json_decref(answer);
+        return -1;
+    }
+    json_array_foreach(json_object_get(json_object_get(answer, "data"), "summary"), i, node)
+    {
+        /* "/tmp/ray/session_…/sockets/plasma_store" */
+        const char *at =
+            strstr(json_get_string(json_object_get(node, "raylet"), "objectStoreSocketName", ""),
+                   "/session_");
+        if (at && !name[0])
+            snprintf(name, size, "%.*s", (int)strcspn(at + 1, "/"), at + 1);
+    }
+    json_decref(answer);
+    return name[0] ? 0
+                   : oom_errorf(err, "%s does not tell its session's name",
+                                ray_client_options(client)->url);
 }
 
 int ray_list(struct ray_client *client, json_t **jobs, struct oom_error *err)

@@ -15,16 +15,17 @@ import pytest
 import ray_jobs
 from ray_harness import REPO, free_port
 
-# As people write it, with ports that are free here; the job is over when its training is.
+# As people write it, with ports that are free here. Nobody stops the cluster: Slurm would, at the
+# job's end. Its first lines tell what was there before it.
 SCRIPT = """#!/bin/bash
 #SBATCH --oom-retry=auto
 set -e
-trap 'kill $HEAD; wait $HEAD || true' EXIT
-ray start --head --block --node-ip-address=127.0.0.1 --port={gcs} --dashboard-port={port} \\
+ps -eo args | grep -c '{temp}/[s]ession_' >>left || true
+ss -Hltn 'sport = {gcs} or sport = {port}' | wc -l >>left
+ray start --head --node-ip-address=127.0.0.1 --port={gcs} --dashboard-port={port} \\
    --dashboard-agent-listen-port={agent} --ray-client-server-port={client} --temp-dir={temp} \\
    --min-worker-port=0 --max-worker-port=0 --num-cpus=4 --num-gpus=2 --resources='{{"worker": 1}}' \\
-   --object-store-memory=100000000 --disable-usage-stats >ray-start.log 2>&1 &
-HEAD=$!
+   --object-store-memory=100000000 --disable-usage-stats >ray-start.log 2>&1
 for try in $(seq 120); do
    ray job list --address http://127.0.0.1:{port} >/dev/null 2>&1 && break
    sleep 1
@@ -79,6 +80,9 @@ def test_one_retry_for_one_failure(slurm, ray_programs):
     story = json.loads(slurm.oomctl("history", "--json", job.id).stdout)
     count = len(story["attempts"])
     assert count >= 3 and ray_jobs.outcomes(story) == ["oom"] * (count - 1) + ["completed"]
+    assert {attempt["mode"] for attempt in story["attempts"][1:]} == {"inplace"}
+    # Nothing of an attempt was left for the next one: processes, ports.
+    assert (work / "left").read_text().split() == ["0", "0"] * count
     # The watcher saw each of these clusters and left its job alone.
     log = slurm.log("oomagent.out")
     sessions = set(re.findall(r"is (session_\S+), ", log))
