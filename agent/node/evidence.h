@@ -12,6 +12,7 @@
  * A request is POST with a MUNGE credential as its body, as for the head, which holds
  *
  *   POST /v1/ray/logs\n{"nonce":"…","session":"session_…","job":"02000000"}
+ *   POST /v1/ray/driver\n{"nonce":"…","session":"session_…","submission":"train-oom2"}
  *   POST /v1/ray/package\n{"nonce":"…","session":"session_…","package":"_ray_pkg_…"}
  *
  * from root or from the head's user. The answer is a line for each piece: a credential that only
@@ -27,16 +28,16 @@
 
 #include "agent/lib/config.h"
 
-enum evidence_what { EVIDENCE_LOGS, EVIDENCE_PACKAGE };
+enum evidence_what { EVIDENCE_LOGS, EVIDENCE_DRIVER, EVIDENCE_PACKAGE };
 
 /* Over the socket between port and root, by value. */
 struct evidence_question {
     int32_t what;
     char session[128];
-    char name[128]; /* Ray's id of the job, or the package without .zip */
+    char name[256]; /* Ray's id of the job, the submission, or the package without .zip */
 };
 
-/* Only letters that such names are made of, no path. */
+/* Only letters that such names are made of; no path. */
 bool evidence_question_is_sound(const struct evidence_question *question);
 
 /* --- evidence_port.c: runs until SIGTERM; returns the exit status. */

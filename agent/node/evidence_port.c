@@ -241,9 +241,11 @@ static bool parse(char *text, struct evidence_question *question, char *nonce, s
 {
     static const char *const routes[] = {
         [EVIDENCE_LOGS] = "POST /v1/ray/logs",
+        [EVIDENCE_DRIVER] = "POST /v1/ray/driver",
         [EVIDENCE_PACKAGE] = "POST /v1/ray/package",
     };
-    static const char *const names[] = {[EVIDENCE_LOGS] = "job", [EVIDENCE_PACKAGE] = "package"};
+    static const char *const names[] = {
+        [EVIDENCE_LOGS] = "job", [EVIDENCE_DRIVER] = "submission", [EVIDENCE_PACKAGE] = "package"};
     char *feed = strchr(text, '\n');
     json_t *body = feed ? json_loads(feed + 1, JSON_REJECT_DUPLICATES, NULL) : NULL;
     bool known = false;

@@ -120,6 +120,21 @@ static int write_kills(FILE *out, int logs, const char *job_id)
     return rc;
 }
 
+static int write_driver(FILE *out, const char *submission)
+{
+    int logs = open("logs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    char name[320];
+    size_t length = 0;
+
+    snprintf(name, sizeof(name), "job-driver-%s.log", submission);
+    char *bytes = logs >= 0 ? read_tail(logs, name, LOG_BYTES, &length) : NULL;
+    int rc = bytes ? write_piece(out, name, bytes, length) : -1;
+    free(bytes);
+    if (logs >= 0)
+        close(logs);
+    return rc;
+}
+
 static int write_logs(FILE *out, const char *job_id)
 {
     int logs = open("logs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -178,8 +193,9 @@ int evidence_read(const struct evidence_question *question, int out_fd)
 
     if (!out)
         return -1;
-    int rc = question->what == EVIDENCE_PACKAGE ? write_package(out, question->name)
-                                                : write_logs(out, question->name);
+    int rc = question->what == EVIDENCE_PACKAGE  ? write_package(out, question->name)
+             : question->what == EVIDENCE_DRIVER ? write_driver(out, question->name)
+                                                 : write_logs(out, question->name);
     if (rc == 0)
         rc = fputs("- 0\n", out) < 0 ? -1 : 0;
     return fclose(out) == 0 ? rc : -1;

@@ -29,6 +29,17 @@ static bool is_made_of(const char *text, size_t size, const char *letters)
     return length > 0 && length < size && strspn(text, letters) == length;
 }
 
+/* Users choose the ids of their submissions. */
+static bool is_one_word(const char *text, size_t size)
+{
+    size_t length = strnlen(text, size);
+
+    for (size_t i = 0; i < length; i++)
+        if (text[i] <= ' ' || text[i] == '/' || text[i] == 0x7f)
+            return false;
+    return length > 0 && length < size - 32;
+}
+
 #define DIGITS "0123456789"
 #define WORD   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-" DIGITS
 
@@ -38,6 +49,7 @@ bool evidence_question_is_sound(const struct evidence_question *q)
         strncmp(q->session, "session_", 8) != 0)
         return false;
     return q->what == EVIDENCE_LOGS      ? is_made_of(q->name, sizeof(q->name), "abcdef" DIGITS)
+           : q->what == EVIDENCE_DRIVER  ? is_one_word(q->name, sizeof(q->name))
            : q->what == EVIDENCE_PACKAGE ? is_made_of(q->name, sizeof(q->name), WORD)
                                          : false;
 }

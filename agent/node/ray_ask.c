@@ -152,3 +152,20 @@ int ray_ask(const char *address, int port, const char *path, const json_t *quest
     free(a.line);
     return a.whole ? 0 : -1;
 }
+
+/* From "http://10.0.0.7:52365". */
+bool ray_driver_address(const json_t *job, char *out, size_t size)
+{
+    const char *agent = json_get_string(job, "driver_agent_http_address", "");
+    const char *start = strstr(agent, "://"), *end = strrchr(agent, ':');
+
+    if (!start || end <= start + 3)
+        return false;
+    start += 3;
+    if (*start == '[' && end[-1] == ']') {
+        start++;
+        end--;
+    }
+    snprintf(out, size, "%.*s", (int)(end - start), start);
+    return true;
+}

@@ -114,23 +114,6 @@ static int collect(void *arg, const char *name, const char *bytes, size_t length
     return 0;
 }
 
-/* "http://10.0.0.7:52365": where the driver ran, also when it did not get as far as Ray. */
-static bool driver_address(const json_t *job, char *out, size_t size)
-{
-    const char *agent = json_get_string(job, "driver_agent_http_address", "");
-    const char *start = strstr(agent, "://"), *end = strrchr(agent, ':');
-
-    if (!start || end <= start + 3)
-        return false;
-    start += 3;
-    if (*start == '[' && end[-1] == ']') {
-        start++;
-        end--;
-    }
-    snprintf(out, size, "%.*s", (int)(end - start), start);
-    return true;
-}
-
 int ray_fetch_working_dir(const struct ray_cluster *cluster, const json_t *job, const char *uri,
                           char *out, size_t size, struct oom_error *err)
 {
@@ -141,7 +124,7 @@ int ray_fetch_working_dir(const struct ray_cluster *cluster, const json_t *job, 
         return oom_errorf(err,
                           "it is not on this machine, and no agents=PORT says how to ask others");
     if (!ray_package_name(uri, package, sizeof(package)) ||
-        !driver_address(job, address, sizeof(address)))
+        !ray_driver_address(job, address, sizeof(address)))
         return oom_errorf(err, "where it is cannot be told");
     json_t *question =
         json_pack("{s:s, s:s}", "session", cluster->session_name, "package", package);

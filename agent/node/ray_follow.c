@@ -13,6 +13,7 @@ enum {
     LOOK_EVERY_MS = 5000,
     KEEP_EVERY_MS = 200000, /* Ray's time is 600 s */
     MAX_MODULES = 16,
+    UNREAD_MS = 120000,           /* a log that cannot be read for so long is done without */
     LOOK_BYTES = 8 * 1024 * 1024, /* at a time; the rest at the next look */
     END_BYTES = 512 * 1024 * 1024,
 };
@@ -235,6 +236,17 @@ static void read_exit(const json_t *job, struct oom_exit *out)
     }
 }
 
+/* True: it will do without what Ray does not give. A driver's node may be gone for good. */
+static bool do_without(struct ray_cluster *cluster, struct ray_follow *follow, const json_t *job)
+{
+    int64_t now = db_now_ms();
+
+    if (follow->unread_ms == 0)
+        follow->unread_ms = now;
+    return ray_other_driver(cluster, job, follow->classifier) == 0 ||
+           now - follow->unread_ms > UNREAD_MS;
+}
+
 /* The rest of the log. Ray's own message counts when it is not just the end of that log: it tells
  * that the entrypoint could not be started, or that its supervisor was killed. */
 static int feed_rest(struct ray_cluster *cluster, struct ray_follow *follow, const json_t *job,
@@ -244,7 +256,8 @@ static int feed_rest(struct ray_cluster *cluster, struct ray_follow *follow, con
     const char *message = json_get_string(job, "message", "");
 
     if (json_is_string(json_object_get(job, "driver_agent_http_address")) &&
-        ray_driver_log(cluster->client, job, &follow->offset, END_BYTES, feed, follow, err) < 0)
+        ray_driver_log(cluster->client, job, &follow->offset, END_BYTES, feed, follow, err) < 0 &&
+        !do_without(cluster, follow, job))
         return -1;
     if (strcmp(type, "JOB_ENTRYPOINT_COMMAND_ERROR") == 0 || !*message)
         return 0;

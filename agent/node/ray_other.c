@@ -79,6 +79,23 @@ static int ask_agent(struct other *o)
     return rc;
 }
 
+int ray_other_driver(struct ray_cluster *cluster, const json_t *job,
+                     struct oom_classifier *classifier)
+{
+    char address[256];
+    struct other o = {.cluster = cluster, .address = address, .classifier = classifier};
+    json_t *question = json_pack("{s:s, s:s}", "session", cluster->session_name, "submission",
+                                 json_get_string(job, "submission_id", ""));
+    int rc = -1;
+
+    if (question && cluster->options.agents_port &&
+        ray_driver_address(job, address, sizeof(address)))
+        rc = ray_ask(address, cluster->options.agents_port, "/v1/ray/driver", question, feed_piece,
+                     &o, NULL);
+    json_decref(question);
+    return rc;
+}
+
 /* --- Ray's own ----------------------------------------------------------------------------------
  */
 

@@ -53,10 +53,11 @@ struct ray_follow {
     int stream;
     int64_t offset; /* of the driver's log */
     int64_t grew_ms, looked_ms, kept_ms;
-    int tries;   /* to submit again */
-    bool listed; /* in the newest list */
-    bool ours;   /* its end: it was silent after it had run out, and the head knows */
-    bool asked;  /* Ray has been asked to stop it */
+    int64_t unread_ms; /* since when the log of a job that has ended cannot be read; 0 */
+    int tries;         /* to submit again */
+    bool listed;       /* in the newest list */
+    bool ours;         /* its end: it was silent after it had run out, and the head knows */
+    bool asked;        /* Ray has been asked to stop it */
 };
 
 /* The head knows the attempt from now on. NULL and err without an answer; *over is true when its
@@ -93,6 +94,10 @@ json_t *ray_follow_end_body(struct ray_follow *follow, const struct ray_end *end
 int ray_other_feed(struct ray_cluster *cluster, const json_t *job,
                    struct oom_classifier *classifier);
 
+/* The end of the driver's log from the agent of its node, when Ray does not give it. 0: some. */
+int ray_other_driver(struct ray_cluster *cluster, const json_t *job,
+                     struct oom_classifier *classifier);
+
 /* --- ray_ask.c: agents of other machines (agent/node/evidence.h) --------------------------------
  */
 
@@ -102,6 +107,9 @@ typedef int ray_piece_f(void *arg, const char *name, const char *bytes, size_t l
 /* 0: that was all of it, -1: nobody is there, or it did not come to its end. */
 int ray_ask(const char *address, int port, const char *path, const json_t *question,
             ray_piece_f *piece, void *arg, struct oom_error *err);
+
+/* Where the driver ran, also when it did not get as far as Ray. */
+bool ray_driver_address(const json_t *job, char *out, size_t size);
 
 /* --- ray_fetch.c: unpacks the job's working directory from its driver's machine into a new
  * directory, which ray_fetch_remove takes away again. */

@@ -192,10 +192,10 @@ class Ray:
     def job(self, submission):
         return self.get(f"/api/jobs/{submission}")
 
-    def logs(self, submission):
+    def logs(self, submission, directory="?"):
         """On either node: the Jobs API itself looks into the head's directory only."""
         return "".join(path.read_text() for path in self.temp.glob(
-            f"?/session_2*/logs/job-driver-{submission}.log"))
+            f"{directory}/session_2*/logs/job-driver-{submission}.log"))
 
     def jobs(self):
         return {job["submission_id"]: job for job in self.get("/api/jobs/")

@@ -52,6 +52,23 @@ def test_logs_of_a_node_that_is_gone(ray, service, node, tmp_path):
     assert incident["cause"]["file"].startswith(f"{ADDRESS}:worker-")
 
 
+def test_driver_of_a_node_that_is_gone(ray, service, node, tmp_path):
+    """It hangs, and its node dies before anybody has read that it has run out."""
+    end, temp = node
+    work = ray_jobs.stage(tmp_path / "work", hangs=True, node="second")
+    service.kill()
+    ray.submit("lost", work, *MODULE, *FLAGS, env_vars=ray_jobs.environment(),
+               options=['--entrypoint-resources={"second": 0.1}'],
+               metadata={"oom_retry": "auto", "oom_max_retries": "0", "oom_grace_s": "0"})
+    wait_for(lambda: "OutOfMemoryError" in ray.logs("lost", "*"), "the driver's traceback")
+    end()
+    ray.wait("lost", "FAILED")
+    service.start()
+    story = service.wait("lost", "stopped", "failed", "completed")
+    assert story["attempts"][0]["incident"]["domain"] == "gpu", service.log()
+    assert story["attempts"][0]["incident"]["cause"]["file"] == f"{ADDRESS}:job-driver-lost.log"
+
+
 def test_script_on_another_machine(ray, service, node, tmp_path):
     """The driver runs there: so does its working directory lie there only."""
     work = ray_jobs.stage(tmp_path / "work")

@@ -74,6 +74,8 @@ def place():
     os.link(secret, logs / "worker-e-02000000-5.err")
     os.mkfifo(logs / "worker-f-02000000-6.err")
     (logs / "raylet.out").write_text("")
+    (logs / "job-driver-raysubmit_1.log").write_text("Traceback\n")
+    (logs / "job-driver-secret.log").symlink_to(secret)
     (package / "run.sh").write_text("echo\n")
     (package / "secret").symlink_to(secret)
     for path in [home / "ray", *(home / "ray").rglob("*")]:
@@ -106,6 +108,13 @@ def test_logs_of_one_job(asker):
     assert found["worker-c-02000000-3.out"] == b"last line\xff\n"
 
 
+def test_log_of_a_driver(asker):
+    status, answer = asker.ask("/v1/ray/driver", submission="raysubmit_1")
+    assert status == 200
+    assert asker.pieces(answer) == [("job-driver-raysubmit_1.log", b"Traceback\n"), ("", b"")]
+    assert asker.ask("/v1/ray/driver", submission="secret") == (200, "")
+
+
 def test_a_package(asker):
     status, answer = asker.ask("/v1/ray/package", package="_ray_pkg_1")
     pieces = asker.pieces(answer)
@@ -126,6 +135,7 @@ def test_only_the_asker_can_read_it(asker):
     ({"route": "/v1/ray/logs", "job": "../../secret"}, "root", 400),
     ({"route": "/v1/ray/logs", "job": "*"}, "root", 400),
     ({"route": "/v1/ray/logs", "job": "02000000", "session": "../.."}, "root", 400),
+    ({"route": "/v1/ray/driver", "submission": "x/../../../secret"}, "root", 400),
     ({"route": "/v1/ray/package", "package": "../logs"}, "root", 400),
     ({"route": "/v1/ray/package", "package": ""}, "root", 400),
     ({"route": "/v1/history", "job": "02000000"}, "root", 400),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs on a real Ray cluster that run out of memory, are changed and submitted again."""
 import contextlib
+import json
 import os
 import signal
 import shutil
@@ -120,6 +121,11 @@ def test_who_is_not_retried(ray, service, work, tmp_path):
     ray.submit("cancelled", slow, *MODULE, *FLAGS, metadata=AUTO, env_vars=env)
     service.wait("cancelled", "running")
     ray.wait("cancelled", "RUNNING")
+    listed = {row["job"]: row["retry"] for row in json.loads(
+        service.oomctl("ray", "list", "--all", "--json"))}
+    assert listed["plain"] == "no: not opted in" and listed["cancelled"] == "auto"
+    assert listed["supervised"] == "it runs under oomrun, which owns the retry"
+    assert "cancelled" in (text := service.oomctl("ray", "list")) and "plain" not in text
     subprocess.run([str(ray.bin / "ray"), "job", "stop", "--no-wait", "--address", ray.url,
                     "cancelled"], env=ray.environment(), check=True, stdout=subprocess.DEVNULL)
     for name in ("plain", "supervised", "buggy"):
