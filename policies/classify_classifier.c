@@ -65,6 +65,7 @@ void oom_classifier_free(struct oom_classifier *classifier)
     free(classifier->tallies);
     free(classifier->voices);
     free(classifier->frame_memo);
+    free(classifier->clean);
     free(classifier);
 }
 

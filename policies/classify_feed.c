@@ -8,7 +8,7 @@
 #include "policies/classify_private.h"
 
 #define CARRY_MAX            (256u * 1024)
-#define SCAN_MAX             (16u * 1024 * 1024)
+#define SCAN_MAX             (1024u * 1024)
 #define TAIL_BYTES           2048
 #define LOOK_ALIKES_SEARCHED 512
 
@@ -222,6 +222,21 @@ static int scan_block(struct oom_classifier *classifier, struct stream *stream, 
     return keep_tail(stream, bytes, length);
 }
 
+/* Colours may stand in the middle of what is searched, and where a file was cut back there are NUL
+ * bytes: such a portion is read from a copy without them. Most need none. */
+static int scan_clean(struct oom_classifier *classifier, struct stream *stream, const char *bytes,
+                      size_t length)
+{
+    if (!memchr(bytes, '\033', length) && !memchr(bytes, '\0', length))
+        return scan_block(classifier, stream, bytes, length);
+    if (!classifier->clean)
+        classifier->clean = malloc(SCAN_MAX);
+    if (!classifier->clean)
+        return -1;
+    length = oom_bytes_clean(bytes, length, classifier->clean);
+    return length > 0 ? scan_block(classifier, stream, classifier->clean, length) : 0;
+}
+
 static int scan(struct oom_classifier *classifier, struct stream *stream, const char *bytes,
                 size_t length)
 {
@@ -231,7 +246,7 @@ static int scan(struct oom_classifier *classifier, struct stream *stream, const 
             const char *cut = memrchr(bytes, '\n', SCAN_MAX);
             take = cut ? (size_t)(cut - bytes) + 1 : SCAN_MAX;
         }
-        if (scan_block(classifier, stream, bytes, take))
+        if (scan_clean(classifier, stream, bytes, take))
             return -1;
         bytes += take;
         length -= take;

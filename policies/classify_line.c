@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A raw line becomes text without terminal control; what digits, file names and clocks say. */
+ * Bytes without terminal control; what digits, file names and clocks say. */
 #include <ctype.h>
 #include <string.h>
 
@@ -15,13 +15,13 @@ static size_t escape_length(const char *text, size_t length)
     if (length < 2)
         return length;
     if (text[1] == '[') { /* CSI: parameters, then a final byte */
-        for (i = 2; i < length; i++)
+        for (i = 2; i < length && text[i] >= 0x20; i++)
             if (text[i] >= 0x40 && text[i] <= 0x7e)
                 return i + 1;
-        return length;
+        return i;
     }
     if (text[1] == ']') { /* OSC: up to BEL or ST */
-        for (i = 2; i < length && i < 512; i++) {
+        for (i = 2; i < length && i < 512 && text[i] != '\n'; i++) {
             if (text[i] == '\a')
                 return i + 1;
             if (text[i] == '\033')
@@ -32,38 +32,24 @@ static size_t escape_length(const char *text, size_t length)
     return 2;
 }
 
-static size_t clean(const char *raw, size_t length, char *out)
+size_t oom_bytes_clean(const char *raw, size_t length, char *out)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < length;) {
-        if (raw[i] == '\033') {
+        if (raw[i] == '\033')
             i += escape_length(raw + i, length - i);
-            continue;
-        }
-        if (raw[i] != '\0')
-            out[n++] = raw[i];
-        i++;
+        else if (raw[i] == '\0')
+            i++;
+        else
+            out[n++] = raw[i++];
     }
     return n;
 }
 
 void oom_line_strip(char *text)
 {
-    text[clean(text, strlen(text), text)] = '\0';
-}
-
-void oom_line_clean(const char *raw, size_t length, char *scratch, struct line_view *view)
-{
-    while (length > 0 && (raw[length - 1] == '\r' || raw[length - 1] == '\n'))
-        length--;
-    if (memchr(raw, '\033', length) || memchr(raw, '\0', length)) {
-        view->length = clean(raw, length < LINE_MAX_BYTES ? length : LINE_MAX_BYTES, scratch);
-        view->text = scratch;
-    } else {
-        view->text = raw;
-        view->length = length;
-    }
+    text[oom_bytes_clean(text, strlen(text), text)] = '\0';
 }
 
 /* --- digits ----------------------------------------------------------------------------------- */

@@ -162,8 +162,8 @@ void oom_piece_note(struct block *block)
     const struct oom_signatures *set = block->classifier->set;
     uint32_t kinds = block->hit_kinds;
 
-    oom_line_clean(block->bytes + block->piece_start, block->piece_end - block->piece_start,
-                   n.classifier->line_buffer, &n.view);
+    n.view.text = block->bytes + block->piece_start;
+    n.view.length = block->piece_end - block->piece_start;
     if (kinds & (KIND(SIG_QUOTE) | STRUCTURE_KINDS | COURSE_KINDS))
         oom_note_speaker(&n);
     if ((kinds & KIND(SIG_QUOTE)) && note_quotes(&n))

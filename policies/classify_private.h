@@ -197,8 +197,9 @@ struct line_view {
     bool shell; /* echoed commands, comments, greps: text about text */
 };
 
-/* Cleans [raw, raw+length) into view, using `scratch` (LINE_MAX_BYTES) when it must copy. */
-void oom_line_clean(const char *raw, size_t length, char *scratch, struct line_view *view);
+/* Takes terminal control and NUL bytes out of [raw, raw+length), but no end of a line; returns how
+ * much is left. `out` has room for `length` bytes and may be `raw`. */
+size_t oom_bytes_clean(const char *raw, size_t length, char *out);
 /* Takes terminal control out of a text in place. */
 void oom_line_strip(char *text);
 /* classify_prefix.c: reads the prefixes of a cleaned line. */
@@ -385,7 +386,7 @@ struct oom_classifier {
     uint64_t clock;
     int64_t look_alikes; /* pieces that only a look-alike proposed, while they are searched */
     bool broken;         /* memory ran out while noting */
-    char line_buffer[LINE_MAX_BYTES];
+    char *clean; /* of classify_feed.c: a portion without terminal control; NULL: none was needed */
 };
 
 /* An OOM that nothing announced as caught counts until this many progress lines follow it: other

@@ -33,7 +33,7 @@ static int feed_one(struct oom_classifier *classifier, const char *log, int64_t 
                     struct oom_error *err)
 {
     if (end == 0)
-        return logs_feed(classifier, log, 0, err);
+        return logs_feed(classifier, log, LOGS_PIPES, err);
     int stream = logs_feed_end(classifier, log, end, err);
     /* It may have grown since. */
     *decided &= stream >= 0 && oom_classifier_end_decides(classifier, stream);

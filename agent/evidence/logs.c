@@ -156,9 +156,17 @@ static int open_log(const char *path, int flags, struct oom_error *err)
 
     if (fd < 0)
         return oom_errorf(err, "cannot open %s: %s", path, strerror(errno));
-    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+    bool known = fstat(fd, &st) == 0;
+    if (known && S_ISFIFO(st.st_mode) && (flags & LOGS_PIPES)) {
+        fcntl(fd, F_SETFL, 0); /* wait for what comes */
+        return fd;
+    }
+    if (!known || !S_ISREG(st.st_mode)) {
         close(fd);
-        return oom_errorf(err, "%s is not a regular file", path);
+        return oom_errorf(err,
+                          known && S_ISDIR(st.st_mode) ? "%s is a directory: name the logs in it"
+                                                       : "%s is not a regular file",
+                          path);
     }
     posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     return fd;

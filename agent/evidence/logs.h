@@ -8,6 +8,7 @@
 
 enum logs_flags {
     LOGS_NO_SYMLINK = 1, /* the last part of the path must not be a symbolic link */
+    LOGS_PIPES = 2,      /* pipes may be read as well, which can take for ever */
 };
 
 /* Feeds a whole file to the classifier as one stream; "-" is standard input. Memory use does not

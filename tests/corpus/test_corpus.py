@@ -164,6 +164,20 @@ def test_standard_input_and_usage(tmp_path):
         assert run.returncode == 2 and run.stderr
 
 
+def test_pipes_and_what_is_no_log(tmp_path):
+    line = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+    run = subprocess.run(["bash", "-c", f"'{OOMCTL}' diagnose --json <(echo start; sleep 0.2; "
+                          f"echo '{line}') <(echo other)"], capture_output=True, timeout=60)
+    got = json.loads(run.stdout)
+    assert run.returncode == 0 and got["cause"]["line"] == 2, run.stderr
+    os.mkfifo(tmp_path / "fifo")  # without a writer: nothing in it, and nobody waits
+    run = subprocess.run([str(OOMCTL), "diagnose", str(tmp_path / "fifo")], timeout=60)
+    assert run.returncode == 1
+    for path, word in ((tmp_path, b"is a directory"), ("/dev/zero", b"not a regular file")):
+        run = subprocess.run([str(OOMCTL), "diagnose", str(path)], capture_output=True, timeout=60)
+        assert run.returncode == 2 and word in run.stderr and str(path).encode() in run.stderr
+
+
 def test_human_output():
     log = b"".join(b"line %d\n" % i for i in range(50)) + (
         b"[rank3]: RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 79.15 GiB "

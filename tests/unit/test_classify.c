@@ -260,6 +260,36 @@ static void interleaved_ranks(void **state)
     oom_classifier_free(classifier);
 }
 
+/* Terminal control in the middle of what is searched, and what a file that was cut back holds. */
+static void colours_inside_words(void **state)
+{
+    static const char log[] =
+        "one\n\033[2mTraceback (most \033[1mrecent\033[0m call last):\n"
+        "  File \033[32m\"/x/train.py\"\033[0m, line \033[36m3\033[0m, in \033[35mbackward\n"
+        "\0\0\0\0\033[1;31mtorch.OutOfMemoryError\033[0m: \033[1mCUDA\033[0m out of "
+        "\033[38;5;9mmemory\033[0m. \0Tried to allocate \033[1;36m2.00\033[0m GiB.\n"
+        "\033[not closed\n\033]0;title\n";
+    struct oom_incident incident;
+
+    (void)state;
+    for (size_t portion = 1; portion < sizeof(log); portion += 7) {
+        struct oom_classifier *classifier = oom_classifier_new(set);
+        int stream = oom_classifier_open(classifier, "x", 1);
+        for (size_t at = 0; at < sizeof(log) - 1; at += portion)
+            oom_classifier_feed(classifier, stream, log + at,
+                                sizeof(log) - 1 - at < portion ? sizeof(log) - 1 - at : portion);
+        assert_int_equal(oom_classifier_verdict(classifier, NULL, &incident, NULL), 0);
+        assert_true(incident.oom);
+        assert_int_equal(incident.phase, OOM_PHASE_BACKWARD);
+        assert_int_equal(incident.cause.line, 4);
+        assert_true(incident.numbers.tried_bytes == INT64_C(2) << 30);
+        assert_string_equal(incident.cause.text, "torch.OutOfMemoryError: CUDA out of memory. "
+                                                 "Tried to allocate 2.00 GiB.");
+        oom_incident_free(&incident);
+        oom_classifier_free(classifier);
+    }
+}
+
 /* The same log under different ends. */
 static void exit_data_weigh(void **state)
 {
@@ -386,11 +416,12 @@ static void bad_streams_are_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(failures_of_memory),        cmocka_unit_test(look_alikes),
-        cmocka_unit_test(portions_do_not_matter),    cmocka_unit_test(looking_while_it_runs),
-        cmocka_unit_test(interleaved_streams),       cmocka_unit_test(interleaved_ranks),
-        cmocka_unit_test(exit_data_weigh),           cmocka_unit_test(floods_are_bounded),
-        cmocka_unit_test(an_incident_survives_json), cmocka_unit_test(bad_streams_are_errors),
+        cmocka_unit_test(failures_of_memory),     cmocka_unit_test(look_alikes),
+        cmocka_unit_test(portions_do_not_matter), cmocka_unit_test(looking_while_it_runs),
+        cmocka_unit_test(interleaved_streams),    cmocka_unit_test(interleaved_ranks),
+        cmocka_unit_test(colours_inside_words),   cmocka_unit_test(exit_data_weigh),
+        cmocka_unit_test(floods_are_bounded),     cmocka_unit_test(an_incident_survives_json),
+        cmocka_unit_test(bad_streams_are_errors),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
