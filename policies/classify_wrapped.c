@@ -36,8 +36,7 @@ void oom_wrapped_complete(struct oom_classifier *classifier, struct event *event
     memcpy(joined, event->text, have);
     for (int i = 0; i < WINDOW_LINES_AFTER && *at; i++) {
         size_t length = strcspn(at, "\n");
-        struct line_view view;
-        oom_line_clean(at, length, classifier->line_buffer, &view);
+        struct line_view view = {.text = at, .length = length};
         oom_line_speaker(&view);
         if (view.voice != event->voice || begins_another(&view))
             break;
