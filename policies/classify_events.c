@@ -198,6 +198,7 @@ static void absorb(struct event *first, struct event *again)
 void oom_events_add_pending(struct oom_classifier *classifier, struct event *event)
 {
     oom_tail_failure(&classifier->streams[event->stream], event);
+    classifier->ran_out = classifier->ran_out || event->sig->kind == SIG_OOM;
     for (size_t i = 0; i < classifier->pending_count; i++) {
         struct event *first = classifier->pending[i];
         if (first->sig->kind == SIG_OOM && event->sig->kind == SIG_OOM &&
@@ -317,6 +318,23 @@ void oom_events_void_names(struct oom_classifier *classifier, int stream, int64_
             line - event->line <= NAME_LINES)
             oom_events_discount(classifier, i, "the error that it names is none of memory");
     }
+}
+
+/* Several nodes may say it: there is one restart for one failure. */
+void oom_events_own_restart(struct oom_classifier *classifier)
+{
+    bool pending = false;
+
+    for (size_t i = 0; i < classifier->pending_count; i++)
+        pending = pending || classifier->pending[i]->sig->kind == SIG_OOM;
+    if (classifier->ran_out && pending)
+        classifier->own_restarts++;
+    classifier->ran_out = false;
+}
+
+int oom_classifier_own_restarts(const struct oom_classifier *classifier)
+{
+    return classifier->own_restarts;
 }
 
 /* A new attempt shows signs of life: what happened before its start is history. */

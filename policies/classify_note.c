@@ -130,6 +130,8 @@ static void note_course(struct note *n, const struct signature *sig)
         break;
     case SIG_RESTART:
         oom_note_tally(n, sig, true);
+        if (sig->own)
+            oom_events_own_restart(n->classifier);
         s->restarted = true;
         s->restart_weak = sig->weak && (s->restart_weak || s->restart_line != n->line);
         s->restart_line = n->line;

@@ -74,6 +74,7 @@ struct signature {
                               look_alike: so is a name of the failure that came before */
     bool traceback;        /* failure: only as the last line of a traceback */
     bool weak;             /* progress: counts only when a caught OOM announced itself */
+    bool own;              /* restart: the framework's own, with the same settings */
     uint16_t context_rule; /* context: the frame rule that stands for it, index + 1 */
     bool kill;             /* the kernel or the scheduler killed something: maybe a helper */
 };
@@ -384,6 +385,8 @@ struct oom_classifier {
     size_t voice_count;
     const struct signature *framework;
     uint64_t clock;
+    int own_restarts;    /* of the framework, each after it had run out */
+    bool ran_out;        /* since the last of them */
     int64_t look_alikes; /* pieces that only a look-alike proposed, while they are searched */
     bool broken;         /* memory ran out while noting */
     char *clean; /* of classify_feed.c: a portion without terminal control; NULL: none was needed */
@@ -435,6 +438,8 @@ void oom_events_finished(struct oom_classifier *classifier, struct stream *strea
 /* `settling` tells what the caught events before it began; names of it go away. */
 void oom_events_settle(struct oom_classifier *classifier, struct event *settling);
 void oom_events_void_names(struct oom_classifier *classifier, int stream, int64_t line);
+/* The framework begins again by itself, with the settings that it had. */
+void oom_events_own_restart(struct oom_classifier *classifier);
 void oom_events_alive(struct oom_classifier *classifier, struct stream *stream);
 void oom_events_feed_after(struct oom_classifier *classifier, struct stream *stream,
                            const char *bytes, size_t length);

@@ -57,10 +57,11 @@ static int take_find(const struct reading *r, json_t *object, bool nocase, uint1
 /* --- signatures ------------------------------------------------------------------------------ */
 
 static const char *const signature_keys[] = {
-    "id",        "kind",        "find",     "nocase",    "match", "unless",  "numbers",
-    "domain",    "phase",       "strength", "direction", "edge",  "within",  "of",
-    "framework", "priority",    "why",      "traceback", "weak",  "kill",    "confidence",
-    "examples",  "look_alikes", "about",    "settles",   "with",  "without", NULL,
+    "id",      "kind",   "find",       "nocase",   "match",       "unless",
+    "numbers", "domain", "phase",      "strength", "direction",   "edge",
+    "within",  "of",     "framework",  "priority", "why",         "traceback",
+    "weak",    "kill",   "confidence", "examples", "look_alikes", "about",
+    "settles", "with",   "without",    "own",      NULL,
 };
 
 static int take_words(const struct reading *r, json_t *object, struct signature *sig)
@@ -197,6 +198,7 @@ static int take_signature(struct reading *r, json_t *object, const char *family)
         sig->phase_strength = STRENGTH_WORK;
     if (oom_schema_take_bool(r, object, "nocase", &nocase) ||
         oom_schema_take_bool(r, object, "weak", &sig->weak) ||
+        oom_schema_take_bool(r, object, "own", &sig->own) ||
         oom_schema_take_bool(r, object, "kill", &sig->kill) ||
         oom_schema_take_bool(r, object, "settles", &sig->settles) ||
         oom_schema_take_bool(r, object, "traceback", &sig->traceback) ||

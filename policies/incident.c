@@ -230,6 +230,8 @@ json_t *oom_incident_to_json(const struct oom_incident *incident)
     failed |= json_object_set_new(
         json, "cause", incident->cause.text ? line_to_json(&incident->cause, false) : json_null());
     failed |= json_object_set_new(json, "secondary", secondary);
+    if (incident->own_restarts > 0)
+        failed |= json_object_set_new(json, "own_restarts", json_integer(incident->own_restarts));
     failed |= json_object_set_new(json, "summary", text_or_null(incident->summary));
     failed |= json_object_set_new(json, "evidence", text_or_null(incident->evidence));
     if (failed) {
@@ -353,6 +355,8 @@ static int incident_fill(const json_t *json, struct oom_incident *out, struct oo
     if (confidence && !json_is_number(confidence))
         return oom_errorf(err, "incident: \"confidence\" must be a number");
     out->confidence = confidence ? json_number_value(confidence) : 0.0;
+    json_int_t restarts = json_integer_value(json_object_get(json, "own_restarts"));
+    out->own_restarts = restarts > 0 && restarts < 1000000 ? (int)restarts : 0;
     if (numbers && !json_is_object(numbers) && !json_is_null(numbers))
         return oom_errorf(err, "incident: \"numbers\" must be an object");
     for (size_t i = 0; i < COUNT(number_keys); i++)

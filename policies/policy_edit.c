@@ -69,6 +69,19 @@ static int set_named(json_t *document, const char *section, const char *path, js
     return set_member(object, dot + 1, value, err);
 }
 
+/* "resume.KEY" and "own_restarts.KEY". */
+static int set_in_section(json_t *document, const char *section, const char *key, const char *value,
+                          struct oom_error *err)
+{
+    json_t *object = json_object_get(document, section);
+
+    if (!json_is_object(object))
+        return missing(document, "section", section, err);
+    if (!key || !*key)
+        return oom_errorf(err, "the path must be %s.KEY", section);
+    return set_member(object, key, value, err);
+}
+
 /* The ladder of this phase alone: a reference to another phase becomes a copy of it. */
 static json_t *own_ladder(json_t *phases, const char *phase, struct oom_error *err)
 {
@@ -131,8 +144,8 @@ static int set_on_ladder(json_t *document, const char *domain, const char *path,
         return oom_errorf(err, "this policy has no ladders for %s", domain);
     if (!path || first_part(path, phase, &rest, err) != 0 || !rest ||
         first_part(rest, rung, &key, err) != 0 || !key || strchr(key, '.'))
-        return oom_errorf(err, "the path must be [DOMAIN.]PHASE.RUNG.KEY, rungs.RUNG.KEY or "
-                               "knobs.KNOB.KEY");
+        return oom_errorf(err, "the path must be [DOMAIN.]PHASE.RUNG.KEY, rungs.RUNG.KEY, "
+                               "knobs.KNOB.KEY, resume.KEY or own_restarts.KEY");
     json_t *ladder = own_ladder(phases, phase, err);
     if (!ladder)
         return -1;
@@ -176,6 +189,8 @@ int policy_edit_put(json_t *document, const char *path, json_t *value, struct oo
         return set_whole(document, part, value, err);
     if (strcmp(part, "rungs") == 0 || strcmp(part, "knobs") == 0)
         return set_named(document, part, rest, value, err);
+    if (strcmp(part, "resume") == 0 || strcmp(part, "own_restarts") == 0)
+        return set_in_section(document, part, rest, value, err);
     if (oom_domain_parse(part, &domain) == 0 && domain != OOM_DOMAIN_NONE)
         return set_on_ladder(document, part, rest, value, err);
     return set_on_ladder(document, "gpu", path, value, err);

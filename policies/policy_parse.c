@@ -302,45 +302,6 @@ static int parse_advice(const struct oom_policy *policy, const struct place *pla
     return 0;
 }
 
-static int known_knob(const struct oom_policy *policy, const struct place *place, const char *name)
-{
-    struct near near;
-
-    if (policy_knob(policy, name))
-        return 0;
-    near_init(&near, name);
-    for (size_t i = 0; i < oom_policy_knob_count(policy); i++)
-        near_offer(&near, oom_policy_knob_at(policy, i)->name);
-    return read_wrong_name(place, "knob", name, &near);
-}
-
-/* How the framework goes on from a checkpoint: which knob names the directory, what a complete
- * checkpoint has in it, what makes the next attempt load it, and what must not change meanwhile. */
-static int parse_resume(const struct oom_policy *policy, const struct place *place)
-{
-    const json_t *resume = json_object_get(policy->document, "resume");
-    struct place here = read_inside(place, "resume");
-    const char *directory, *complete, *load;
-    json_t *item;
-    size_t i;
-
-    if (!resume)
-        return 0;
-    if (read_check_keys(&here, resume, "directory complete load frozen") != 0 ||
-        read_string(&here, resume, "directory", true, &directory) != 0 ||
-        read_string(&here, resume, "complete", true, &complete) != 0 ||
-        read_string(&here, resume, "load", false, &load) != 0 ||
-        read_strings(&here, resume, "frozen") != 0)
-        return -1;
-    if (strchr(complete, '/') || strcmp(complete, "..") == 0)
-        return read_wrong(&here, "complete: is a name in the directory, without \"/\"");
-    if (known_knob(policy, &here, directory) != 0 || (load && known_knob(policy, &here, load) != 0))
-        return -1;
-    json_array_foreach(json_object_get(resume, "frozen"), i,
-                       item) if (known_knob(policy, &here, json_string_value(item)) != 0) return -1;
-    return 0;
-}
-
 /* What an administrator allows for lineages of this policy. */
 static int parse_terms(struct oom_policy *policy, const struct place *place)
 {
@@ -377,7 +338,7 @@ int policy_parse(struct oom_policy *policy, const char *name, struct oom_error *
     if (read_check_keys(
             &place, policy->document,
             "name title family dash_alike recognise config files max_retries consent let captures "
-            "knobs rules rungs ladders resume advice sources") != 0 ||
+            "knobs rules rungs ladders resume own_restarts advice sources") != 0 ||
         read_string(&place, policy->document, "name", true, &policy->name) != 0 ||
         read_string(&place, policy->document, "title", true, &title) != 0 ||
         read_string(&place, policy->document, "family", true, &family) != 0 ||
@@ -401,7 +362,7 @@ int policy_parse(struct oom_policy *policy, const char *name, struct oom_error *
     if (policy_parse_guards(policy, &place, policy->document, "rules", &policy->rules,
                             &policy->rule_count) != 0)
         return -1;
-    if (policy_parse_rungs(policy, &place) != 0 || parse_resume(policy, &place) != 0)
+    if (policy_parse_rungs(policy, &place) != 0 || policy_parse_again(policy, &place) != 0)
         return -1;
     return policy_parse_ladders(policy, &place);
 }

@@ -46,6 +46,8 @@ int policy_parse_guards(struct oom_policy *policy, const struct place *place, co
 int policy_parse_rungs(struct oom_policy *policy, const struct place *place);
 int policy_parse_params(const struct place *place, const json_t *object,
                         struct rung_params *params);
+/* policy_parse_again.c */
+int policy_parse_again(struct oom_policy *policy, const struct place *place);
 /* policy_parse_ladders.c */
 int policy_parse_ladders(struct oom_policy *policy, const struct place *place);
 

@@ -41,7 +41,8 @@ static const struct policy_verb {
     {"set", policy_set, "change one value: set relax forward.fewer-tokens.scale 0.75",
      "NAME PATH VALUE", 3, 3, SCOPE,
      "Changes one value. PATH is PHASE.RUNG.KEY on the GPU ladders, DOMAIN.PHASE.RUNG.KEY, "
-     "rungs.RUNG.KEY, knobs.KNOB.KEY, max_retries or consent."},
+     "rungs.RUNG.KEY, knobs.KNOB.KEY, resume.KEY, own_restarts.KEY, "
+     "max_retries or consent."},
     {"unset", policy_unset, "take a value of an override away", "NAME [PATH]", 1, 2, SCOPE,
      "Takes one value of an override away, or without PATH all of them: what is below it (user, "
      "account, partition, policy) counts again."},

@@ -52,6 +52,26 @@ static void tell_incident(const json_t *attempt)
                (long long)json_get_int(cause, "line", 0), text);
 }
 
+/* What the framework's own restarts cost. */
+static void tell_own_restarts(const json_t *attempt)
+{
+    const json_t *how = json_object_get(json_object_get(attempt, "evidence"), "exit");
+    int64_t restarts = json_get_int(how, "own_restarts", 0);
+    char took[32];
+
+    if (restarts <= 0)
+        return;
+    humanize_duration(json_get_int(how, "own_restarts_ms", 0), took, sizeof(took));
+    if (json_get_bool(how, "ended_early", false))
+        printf("  the framework began again by itself with the same settings (restart %lld), so "
+               "the attempt was ended\n",
+               (long long)restarts);
+    else
+        printf("  the framework began again by itself %lld time%s with the same settings, which "
+               "took %s\n",
+               (long long)restarts, restarts == 1 ? "" : "s", took);
+}
+
 static void tell_skipped(const json_t *skipped)
 {
     json_t *item;
@@ -185,6 +205,7 @@ void story_explain(const json_t *reply, const char *what)
         putchar('\n');
         tell_decision(attempt);
         tell_incident(attempt);
+        tell_own_restarts(attempt);
     }
     tell_end(lineage, attempts);
 }

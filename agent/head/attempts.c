@@ -200,8 +200,9 @@ static json_t *begun(const json_t *lineage, const json_t *attempts, int64_t numb
     const json_t *next = json_array_get(attempts, (size_t)number);
 
     return json_pack(
-        "{s:O, s:I, s:s, s:s, s:s, s:O, s:O, s:O}", "lineage", json_object_get(lineage, "id"),
-        "attempt", (json_int_t)number, "state", json_get_string(attempt, "state", ""), "next_state",
+        "{s:O, s:O, s:I, s:s, s:s, s:s, s:O, s:O, s:O}", "lineage", json_object_get(lineage, "id"),
+        "created_ms", json_object_get(lineage, "created_ms"), "attempt", (json_int_t)number,
+        "state", json_get_string(attempt, "state", ""), "next_state",
         json_get_string(next, "state", ""), "acted", json_get_string(attempt, "acted", ""), "edits",
         json_object_get(attempt, "total_edits"), "options", json_object_get(lineage, "options"),
         "framework", json_object_get(lineage, "framework"));
@@ -406,6 +407,18 @@ int attempts_end(struct service *service, const struct service_request *request,
         return -1;
     int status = end(service, request, reply, err);
     return db_end(service->db, status == 200, status == 200 ? err : NULL) < 0 ? -1 : status;
+}
+
+/* What would be decided if the attempt ended like this: the same request as for its end, and
+ * nothing is kept. */
+int attempts_ask(struct service *service, const struct service_request *request,
+                 const char *const *args, json_t **reply, struct oom_error *err)
+{
+    (void)args;
+    if (db_begin(service->db, err) < 0)
+        return -1;
+    int status = end(service, request, reply, err);
+    return db_end(service->db, false, NULL) < 0 ? -1 : status;
 }
 
 /* Later knowledge about an attempt: the diff that was made for it, whether its change arrived,

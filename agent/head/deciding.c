@@ -96,6 +96,21 @@ static int bound_memory(const struct service *service, struct oom_values *values
     return oom_values_set(values, "slurm.mem_max_mib", text, OOM_SOURCE_SCHEDULER, NULL);
 }
 
+/* The framework began again by itself after running out, with the settings that made it run out:
+ * where the policy wants it, the next attempt may not. */
+static int turn_off_own_restarts(const struct oom_policy *policy, const struct oom_values *values,
+                                 const struct oom_incident *incident, struct oom_decision *decision)
+{
+    const json_t *own = json_object_get(oom_policy_json(policy), "own_restarts");
+    const char *knob = json_get_string(own, "knob", ""), *off = json_get_string(own, "off", "");
+    const char *now = oom_values_get(values, knob);
+
+    if (incident->own_restarts == 0 || !json_get_bool(own, "turn_off", false) || !*knob ||
+        (now && strcmp(now, off) == 0))
+        return 0;
+    return oom_edits_add(&decision->edits, knob, now, off, NULL);
+}
+
 int deciding_run(struct service *service, const struct deciding *input,
                  struct oom_decision *decision, struct oom_error *err)
 {
@@ -161,6 +176,9 @@ int deciding_run(struct service *service, const struct deciding *input,
     }
     if (rc == 0 && decision->retry)
         rc = checkpoint_add_edits(input->resume, decision, err);
+    if (rc == 0 && decision->retry &&
+        turn_off_own_restarts(policies[0], &values, &incident, decision) < 0)
+        rc = oom_errorf(err, "out of memory");
 out:
     for (i = 0; i < count; i++)
         oom_policy_free(policies[i]);

@@ -20,6 +20,7 @@ static const struct service_route {
 } routes[] = {
     {"POST", "/v1/attempts/begin", attempts_begin},
     {"POST", "/v1/attempts/end", attempts_end},
+    {"POST", "/v1/attempts/ask", attempts_ask},
     {"POST", "/v1/attempts/note", attempts_note},
     {"GET", "/v1/attempts/open", attempts_open},
     {"POST", "/v1/attempts/claim", attempts_claim},

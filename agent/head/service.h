@@ -60,7 +60,7 @@ int service_refuse(int status, struct oom_error *err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* agent/head/attempts.c */
-service_route_f attempts_begin, attempts_end, attempts_note, attempts_policies;
+service_route_f attempts_begin, attempts_end, attempts_ask, attempts_note, attempts_policies;
 /* agent/head/open.c */
 service_route_f attempts_open, attempts_claim;
 /* agent/head/plan.c */

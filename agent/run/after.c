@@ -164,11 +164,13 @@ static int load_lineage(struct run *run, struct attempt *attempt, json_t **row,
                                          ? json_array_get(attempts, (size_t)attempt->number - 2)
                                          : *row,
                                      "restart", 0);
+    int64_t created_ms = json_get_int(lineage, "created_ms", 0);
     json_decref(reply);
     if (!*row)
         return oom_errorf(err, "lineage %lld has no attempt %lld", (long long)attempt->lineage,
                           (long long)attempt->number);
     attempt->started_ms = json_get_int(*row, "started_ms", 0);
+    attempt->lineage_ms = created_ms;
     return oom_edits_from_json(json_object_get(*row, "total_edits"), &attempt->edits);
 }
 

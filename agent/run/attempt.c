@@ -85,6 +85,13 @@ static void on_signal(evutil_socket_t fd, short what, void *arg)
     }
 }
 
+static void end_early(struct attempt *attempt)
+{
+    attempt->ended_early = true;
+    attempt->grace_ms = elapsed_ms();
+    leftovers_signal(SIGTERM);
+}
+
 /* One rank has run out and the others wait for it: nothing new in the log for the grace period,
  * and if it ended like this, memory would be the reason. */
 static void look_for_hang(struct watch *watch, int64_t fresh_bytes)
@@ -95,7 +102,7 @@ static void look_for_hang(struct watch *watch, int64_t fresh_bytes)
     struct oom_incident incident;
     struct oom_exit as_if;
 
-    if (attempt->ended_by_grace) {
+    if (attempt->ended_early) {
         if (now - attempt->grace_ms > GRACE_KILL_MS)
             leftovers_signal(SIGKILL);
         return;
@@ -115,9 +122,7 @@ static void look_for_hang(struct watch *watch, int64_t fresh_bytes)
         incident.confidence >= 0.8) {
         say("%s; the log has been silent for %d s since, so the attempt is ended now",
             incident.summary, run->options.grace_s);
-        attempt->ended_by_grace = true;
-        attempt->grace_ms = now;
-        leftovers_signal(SIGTERM);
+        end_early(attempt);
     }
     oom_incident_free(&incident);
 }
@@ -142,6 +147,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     int64_t took_ms = elapsed_ms() - now;
     if (wait_ms < LOOK_SHARE * took_ms)
         wait_ms = LOOK_SHARE * took_ms;
+    if (!watch->attempt->ended_early && own_restart_look(watch->run, watch->attempt))
+        end_early(watch->attempt);
     struct timeval next = {wait_ms / 1000, (wait_ms % 1000) * 1000};
     reap(watch);
     if (!watch->ended)
@@ -224,8 +231,10 @@ int attempt_run(struct run *run, struct attempt *attempt, struct oom_error *err)
     /* A signal that came between two attempts is still pending and is read first. */
     while (rc == 0 && !watch.ended)
         event_base_loop(run->base, EVLOOP_ONCE);
-    if (rc == 0)
+    if (rc == 0) {
         output_end(run->output, attempt->ended_by_signal != 0);
+        own_restart_count(run, attempt);
+    }
     stop(&watch);
     if (rc < 0)
         return -1;

@@ -103,12 +103,18 @@ json_t *body_begin(const struct run *run, const struct attempt *attempt)
 static json_t *exit_json(const struct attempt *attempt)
 {
     const struct oom_exit *e = &attempt->exit;
+    json_t *json =
+        json_pack("{s:i, s:i, s:s, s:I, s:I, s:I, s:b}", "exit_code", e->exit_code, "signal",
+                  e->signal, "state", e->state, "cgroup_oom_kills", (json_int_t)e->cgroup_oom_kills,
+                  "cgroup_peak_bytes", (json_int_t)e->cgroup_peak_bytes, "cgroup_limit_bytes",
+                  (json_int_t)e->cgroup_limit_bytes, "ended_early", (int)attempt->ended_early);
 
-    return json_pack(
-        "{s:i, s:i, s:s, s:I, s:I, s:I, s:b}", "exit_code", e->exit_code, "signal", e->signal,
-        "state", e->state, "cgroup_oom_kills", (json_int_t)e->cgroup_oom_kills, "cgroup_peak_bytes",
-        (json_int_t)e->cgroup_peak_bytes, "cgroup_limit_bytes", (json_int_t)e->cgroup_limit_bytes,
-        "ended_by_grace", (int)attempt->ended_by_grace);
+    if (json && attempt->own_restarts > 0) {
+        json_object_set_new(json, "own_restarts", json_integer(attempt->own_restarts));
+        json_object_set_new(json, "own_restarts_ms",
+                            json_integer(attempt->ended_ms - attempt->own_since_ms));
+    }
+    return json;
 }
 
 json_t *body_end(const struct run *run, const struct attempt *attempt,

@@ -301,7 +301,8 @@ static int supervise(struct run *run)
     for (;;) {
         struct oom_error away = {""};
         attempt.ended_by_signal = 0;
-        attempt.ended_by_grace = false;
+        attempt.ended_early = false;
+        attempt.own_restarts = 0;
         attempt.proof[0] = '\0';
         if (run->options.in_job && attempt.number == 1 && !attempt.known)
             resubmit_capture(run);

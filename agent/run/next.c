@@ -8,11 +8,10 @@
 
 #include "agent/evidence/otherlogs.h"
 #include "agent/lib/jsonget.h"
-#include "agent/lib/policy_set.h"
 #include "agent/run/body.h"
+#include "agent/run/findings.h"
 #include "agent/run/resume.h"
 #include "agent/run/run.h"
-#include "agent/run/seen.h"
 #include "policies/jsontext.h"
 
 enum { HEAD_DECIDES_MS = 15000, PREFETCH_MS = 1000, MAX_REFUSED = 32 };
@@ -30,20 +29,6 @@ static int prepare(struct run *run, const struct oom_policy *policy, const struc
     return rc;
 }
 
-static int fetch_policies(struct run *run, const struct attempt *attempt, struct policy_set *set,
-                          struct oom_error *err)
-{
-    char path[64];
-
-    if (run->prefetched.count > 0) {
-        *set = run->prefetched;
-        run->prefetched = (struct policy_set){NULL, 0};
-        return 0;
-    }
-    snprintf(path, sizeof(path), "/v1/lineages/%lld/policies", (long long)attempt->lineage);
-    return policy_set_fetch(run->api, path, set, err);
-}
-
 void next_prefetch(struct run *run, const struct attempt *attempt)
 {
     struct policy_set set;
@@ -51,7 +36,7 @@ void next_prefetch(struct run *run, const struct attempt *attempt)
     if (!attempt->known || run->prefetched.count > 0)
         return;
     api_set_timeout(run->api, PREFETCH_MS);
-    if (fetch_policies(run, attempt, &set, NULL) == 0)
+    if (findings_policies(run, attempt, &set, NULL) == 0)
         run->prefetched = set;
     api_set_timeout(run->api, HEAD_DECIDES_MS);
 }
@@ -70,7 +55,7 @@ static int resume_edits(struct run *run, struct attempt *attempt, const char *fr
     struct policy_set set;
     int rc = -1;
     struct oom_script *script =
-        fetch_policies(run, attempt, &set, err) == 0 ? launch_parse(&run->launch, err) : NULL;
+        findings_policies(run, attempt, &set, err) == 0 ? launch_parse(&run->launch, err) : NULL;
 
     if (script) {
         int index = policy_set_choose(&set, script, run->options.policy, framework);
@@ -100,6 +85,7 @@ int next_begin(struct run *run, struct attempt *attempt, struct oom_error *err)
     attempt->known = true;
     attempt->lineage = json_get_int(reply, "lineage", 0);
     attempt->number = json_get_int(reply, "attempt", 1);
+    attempt->lineage_ms = json_get_int(reply, "created_ms", attempt->started_ms);
     if (run->sched)
         snprintf(run->handle, sizeof(run->handle), "%s", run->job);
     else
@@ -164,7 +150,7 @@ static int diagnose(struct run *run, struct attempt *attempt, struct oom_script 
 
 static bool exited_well(const struct attempt *attempt)
 {
-    return attempt->exit.exit_code == 0 && !attempt->ended_by_grace;
+    return attempt->exit.exit_code == 0 && !attempt->ended_early;
 }
 
 /* Why an attempt that did not run out of memory is not retried, in words. */
@@ -213,7 +199,7 @@ static int decide(struct run *run, struct attempt *attempt, const struct oom_inc
         struct oom_error err = {""};
         json_t *body = body_end(run, attempt, incident, values, refused,
                                 policy ? oom_policy_name(policy) : "", NULL);
-        json_t *resume = policy ? resume_plan(policy, values) : NULL;
+        json_t *resume = policy ? resume_plan(policy, values, attempt->lineage_ms) : NULL;
         if (body && resume)
             json_object_set(body, "resume", resume);
         json_decref(resume);
@@ -254,49 +240,35 @@ static enum next out_of_memory(struct run *run, struct attempt *attempt, struct 
 {
     struct oom_error err = {""};
     struct oom_decision decision;
-    struct oom_values values = {NULL, 0};
     struct oom_edits total = {NULL, 0};
     json_t *reply = NULL;
-    struct policy_set set;
+    struct findings found;
     enum next next = NEXT_STOP;
 
     oom_decision_init(&decision);
-    if (fetch_policies(run, attempt, &set, &err) < 0) {
+    if (findings_collect(run, attempt, script, incident, &found, &err) < 0) {
         run->untold = true;
         say_stop(run, attempt, incident, err.text, "");
         return NEXT_STOP;
     }
-    int index = policy_set_choose(&set, script, run->options.policy, incident->framework);
-    const struct oom_policy *policy = index >= 0 && script ? set.items[index] : NULL;
-    if (policy)
-        oom_script_values(script, policy, &values, &err);
-    if (policy && run->seen)
-        seen_values(run->seen, policy, &values);
-    body_overlay(&values, &attempt->edits);
-    if (run->sched && run->sched->describe)
-        run->sched->describe(run->job, &values, NULL);
-    /* Slurm's answer takes a while, and only more memory could depend on it. */
-    if (run->sched && run->sched->limits && incident->domain != OOM_DOMAIN_GPU)
-        run->sched->limits(&values, NULL);
-    body_facts(run, attempt, &values);
-    int verdict = decide(run, attempt, incident, &values, policy, &decision, &total, &reply);
+    int verdict =
+        decide(run, attempt, incident, &found.values, found.policy, &decision, &total, &reply);
     if (verdict == 0) {
         int64_t number = json_get_int(reply, "attempt", attempt->number + 1);
         say_incident(attempt, incident);
         say_decision(run, &decision, &run->launch.written, number,
                      (int)json_get_int(reply, "max_attempts", body_max_attempts(run)));
         next = next_start(run, attempt, &decision, &total, number);
-        if (next == NEXT_INPLACE && policy)
-            keep_proof_policy(run, &set, index);
+        if (next == NEXT_INPLACE && found.policy)
+            keep_proof_policy(run, &found.set, found.index);
     } else if (verdict == 1) {
         say_stop(run, attempt, incident, json_get_string(reply, "reason", "no reason was given"),
                  json_get_string(reply, "advice", ""));
     }
     json_decref(reply);
     oom_edits_free(&total);
-    oom_values_free(&values);
+    findings_free(&found);
     oom_decision_free(&decision);
-    policy_set_free(&set);
     return next;
 }
 

@@ -8,8 +8,10 @@
 #include "oomretry/values.h"
 
 /* When the policy says how its framework resumes and the job's directory holds a complete
- * checkpoint: {"checkpoint": directory, "edits": […], "frozen": […]}; edits make the next attempt
- * load it, frozen are the knobs with which it would not load. NULL otherwise. New reference. */
-json_t *resume_plan(const struct oom_policy *policy, const struct oom_values *values);
+ * checkpoint that this lineage (since_ms: its beginning) wrote, or that the job loads already:
+ * {"checkpoint": directory, "edits": […], "frozen": […]}; edits make the next attempt load it,
+ * frozen are the knobs with which it would not load. NULL otherwise. New reference. */
+json_t *resume_plan(const struct oom_policy *policy, const struct oom_values *values,
+                    int64_t since_ms);
 
 #endif

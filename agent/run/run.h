@@ -9,7 +9,8 @@
  * attempt.c: one attempt.
  * output.c: the log, relayed or followed, classified as it grows.
  * proof.c, seen.c: what the programs were given; did the change arrive?
- * next.c, body.c: what comes next.
+ * own_restart.c: a framework that begins again by itself.
+ * next.c, findings.c, body.c: what comes next.
  * start.c, resubmit.c: starting it.
  * leftovers.c: nothing of the old attempt survives.
  * after.c: in the place of a supervisor that was lost.
@@ -123,14 +124,17 @@ const char *output_name(const struct output *output);
 struct attempt {
     int64_t lineage;
     int64_t number;
+    int64_t lineage_ms;     /* when the lineage began */
     bool known;             /* the head knows it */
     struct oom_edits edits; /* in force, relative to what the user submitted */
     int wait_status;
     int64_t started_ms, ended_ms;
-    int ended_by_signal; /* a signal that came from outside: cancellation, time limit; 0 none */
-    int64_t grace_ms;    /* when oomrun began to end it; 0: it did not */
-    bool ended_by_grace; /* oomrun ended a silent job that had run out */
-    int applied;         /* 1 yes, 0 no, -1 unknown */
+    int ended_by_signal;  /* a signal that came from outside: cancellation, time limit; 0 none */
+    int64_t grace_ms;     /* when oomrun began to end it; 0: it did not */
+    bool ended_early;     /* oomrun ended a job that had run out: silent, or beginning again */
+    int own_restarts;     /* of the framework, after it had run out */
+    int64_t own_since_ms; /* the first of them */
+    int applied;          /* 1 yes, 0 no, -1 unknown */
     char proof[512];
     struct oom_exit exit;
 };
@@ -194,6 +198,15 @@ int leftovers_shm(int64_t since_ms);
 /* Looks at the processes below this one: remembers their arguments, and compares those of the
  * training command with the edits in force. */
 void proof_look(struct run *run, struct attempt *attempt);
+
+/* --- own_restart.c -----------------------------------------------------------------------------
+ */
+
+/* Notes how often the framework has begun again by itself after running out; true: again. */
+bool own_restart_count(const struct run *run, struct attempt *attempt);
+
+/* The same; true when the attempt is to be ended because of that, and then it has been said. */
+bool own_restart_look(struct run *run, struct attempt *attempt);
 
 /* --- next.c ------------------------------------------------------------------------------------
  */

@@ -55,6 +55,11 @@ void say_incident(const struct attempt *attempt, const struct oom_incident *inci
             say("  tried to allocate %s with %s free: %s short", tried, left, shortage);
         }
     }
+    if (attempt->own_restarts > 0 && !attempt->ended_early) {
+        humanize_duration(attempt->ended_ms - attempt->own_since_ms, took, sizeof(took));
+        say("  the framework began again by itself %d time%s with the same settings, which took %s",
+            attempt->own_restarts, attempt->own_restarts == 1 ? "" : "s", took);
+    }
 }
 
 static const char *shown(const char *value)

@@ -84,6 +84,10 @@ bool oom_classifier_has_skimmed(const struct oom_classifier *classifier);
 int oom_classifier_verdict(struct oom_classifier *classifier, const struct oom_exit *exit_data,
                            struct oom_incident *out, struct oom_error *err);
 
+/* How often the framework has begun again by itself, with the same settings, after running out:
+ * several nodes that say so count once. */
+int oom_classifier_own_restarts(const struct oom_classifier *classifier);
+
 /* All matched signatures so far with counts and what became of them (`--explain`). New ref. */
 json_t *oom_classifier_explain(struct oom_classifier *classifier);
 

@@ -103,6 +103,19 @@ static void errors_say_where_and_what(void **state)
         {"'rules'", "'let':{'x':'y','y':'x'},'rules'", "let.x: column 1"},
         {"'rules'", "'captures':{'message.n':'(['},'rules'", "captures.message.n: column"},
         {"'rules'", "'captures':{'message.n':'none'},'rules'", "must have one group"},
+        {"'rules'", "'resume':{'directory':'--token','complete':'done'},'rules'",
+         "resume: unknown knob \"--token\""},
+        {"'rules'", "'resume':{'directory':'--tokens','complete':'a/../../b'},'rules'",
+         "complete: must be a path inside the directory"},
+        {"'rules'", "'resume':{'directory':'--tokens','complete':'a{--tokens'},'rules'",
+         "\"}\" ends it"},
+        {"'rules'", "'resume':{'directory':'--tokens','complete':'a{x}'},'rules'",
+         "resume: unknown knob \"x\""},
+        {"'rules'", "'resume':{'directory':'--tokens','complete':'a','set':{'--tokens':1}},'rules'",
+         "set: values are texts"},
+        {"'rules'", "'own_restarts':{'end_at':-1},'rules'", "own_restarts: end_at"},
+        {"'rules'", "'own_restarts':{'knob':'--tokens'},'rules'", "knob and off belong together"},
+        {"'rules'", "'own_restarts':{'turn_off':true},'rules'", "needs the knob"},
     };
 
     (void)state;

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/run/findings.h"
+
+#include "agent/run/body.h"
+#include "agent/run/seen.h"
+
+int findings_policies(struct run *run, const struct attempt *attempt, struct policy_set *set,
+                      struct oom_error *err)
+{
+    char path[64];
+
+    if (run->prefetched.count > 0) {
+        *set = run->prefetched;
+        run->prefetched = (struct policy_set){NULL, 0};
+        return 0;
+    }
+    snprintf(path, sizeof(path), "/v1/lineages/%lld/policies", (long long)attempt->lineage);
+    return policy_set_fetch(run->api, path, set, err);
+}
+
+int findings_collect(struct run *run, const struct attempt *attempt, struct oom_script *script,
+                     const struct oom_incident *incident, struct findings *out,
+                     struct oom_error *err)
+{
+    *out = (struct findings){.index = -1};
+    if (findings_policies(run, attempt, &out->set, err) < 0)
+        return -1;
+    out->index = policy_set_choose(&out->set, script, run->options.policy, incident->framework);
+    out->policy = out->index >= 0 && script ? out->set.items[out->index] : NULL;
+    if (out->policy)
+        oom_script_values(script, out->policy, &out->values, NULL);
+    if (out->policy && run->seen)
+        seen_values(run->seen, out->policy, &out->values);
+    body_overlay(&out->values, &attempt->edits);
+    if (run->sched && run->sched->describe)
+        run->sched->describe(run->job, &out->values, NULL);
+    /* Slurm's answer takes a while, and only more memory could depend on it. */
+    if (run->sched && run->sched->limits && incident->domain != OOM_DOMAIN_GPU)
+        run->sched->limits(&out->values, NULL);
+    body_facts(run, attempt, &out->values);
+    return 0;
+}
+
+void findings_free(struct findings *findings)
+{
+    oom_values_free(&findings->values);
+    policy_set_free(&findings->set);
+}
