@@ -342,7 +342,6 @@ int oom_classifier_verdict(struct oom_classifier *classifier, const struct oom_e
         return oom_errorf(err, "diagnosis: out of memory while reading the log");
     if (classifier->framework)
         snprintf(out->framework, sizeof(out->framework), "%s", classifier->framework->framework);
-    out->own_restarts = classifier->own_restarts;
     struct event *best = choose(classifier, &end, false);
     struct event *wrapper = choose(classifier, &end, true);
     if (!best)

@@ -129,6 +129,7 @@ static int diagnose(struct run *run, struct attempt *attempt, struct oom_script 
 
     if (oom_classifier_verdict(run->classifier, &attempt->exit, incident, err) < 0)
         return -1;
+    incident->own_restarts = oom_classifier_own_restarts(run->classifier);
     if (incident->oom && incident->phase != OOM_PHASE_UNKNOWN)
         return 0;
     struct oom_classifier *second = oom_classifier_new(run->signatures);
@@ -137,6 +138,7 @@ static int diagnose(struct run *run, struct attempt *attempt, struct oom_script 
         oom_classifier_verdict(second, &attempt->exit, &other, NULL) == 0 && other.oom &&
         (!incident->oom ||
          (other.domain == incident->domain && other.phase != OOM_PHASE_UNKNOWN))) {
+        other.own_restarts = incident->own_restarts;
         oom_incident_free(incident);
         *incident = other;
         oom_classifier_free(run->classifier);
