@@ -70,7 +70,7 @@ static int set_named(json_t *document, const char *section, const char *path, js
 }
 
 /* "resume.KEY" and "own_restarts.KEY". */
-static int set_in_section(json_t *document, const char *section, const char *key, const char *value,
+static int set_in_section(json_t *document, const char *section, const char *key, json_t *value,
                           struct oom_error *err)
 {
     json_t *object = json_object_get(document, section);
