@@ -232,59 +232,6 @@ static int parse_recognise(struct oom_policy *policy, const struct place *place)
     return 0;
 }
 
-/* Where the framework's configuration file is named; rewrite reads the document itself. */
-static int parse_config(const struct oom_policy *policy, const struct place *place)
-{
-    const json_t *config = json_object_get(policy->document, "config");
-    struct place here = read_inside(place, "config");
-    bool positional;
-
-    if (!config)
-        return 0;
-    return read_check_keys(&here, config, "flags positional") != 0 ||
-                   read_strings(&here, config, "flags") != 0 ||
-                   read_bool(&here, config, "positional", &positional) != 0
-               ? -1
-               : 0;
-}
-
-/* The files that hold settings of their own; rewrite reads the document itself. */
-static int parse_files(const struct oom_policy *policy, const struct place *place)
-{
-    const json_t *files = json_object_get(policy->document, "files");
-    struct place here = read_inside(place, "files");
-    const char *name, *key;
-    json_t *entry;
-    bool flag;
-
-    if (!files)
-        return 0;
-    if (!json_is_object(files))
-        return read_wrong(&here, "must be an object, { }");
-    json_object_foreach((json_t *)files, name, entry)
-    {
-        struct place there = read_inside(&here, name);
-        if (!*name || strlen(name) > 31 ||
-            strspn(name, "abcdefghijklmnopqrstuvwxyz_") != strlen(name) ||
-            strcmp(name, "env") == 0 || strcmp(name, "slurm") == 0 || strcmp(name, "ray") == 0)
-            return read_wrong(&there, "a file's name is a short word, not env, slurm or ray");
-        if (read_check_keys(&there, entry, "flags launcher positional key about") != 0 ||
-            read_strings(&there, entry, "flags") != 0 ||
-            read_bool(&there, entry, "launcher", &flag) != 0 ||
-            read_bool(&there, entry, "positional", &flag) != 0 ||
-            read_string(&there, entry, "about", false, &key) != 0 ||
-            read_string(&there, entry, "key", false, &key) != 0)
-            return -1;
-        size_t n = key ? strcspn(key, ":") : 0;
-        char *outer = key && key[n] ? strndup(key, n) : NULL;
-        bool known = outer && strcmp(outer, name) != 0 && json_object_get(files, outer);
-        free(outer);
-        if (key && !known)
-            return read_wrong(&there, "key: is FILE:SETTING of another entry");
-    }
-    return 0;
-}
-
 static int parse_advice(const struct oom_policy *policy, const struct place *place)
 {
     const json_t *advice = json_object_get(policy->document, "advice");
@@ -335,10 +282,10 @@ int policy_parse(struct oom_policy *policy, const char *name, struct oom_error *
     struct place place = {.document = name, .err = err};
     const char *family, *title;
 
-    if (read_check_keys(
-            &place, policy->document,
-            "name title family dash_alike recognise config files max_retries consent let captures "
-            "knobs rules rungs ladders resume own_restarts advice sources") != 0 ||
+    if (read_check_keys(&place, policy->document,
+                        "name title family dash_alike recognise config files dump max_retries "
+                        "consent let captures "
+                        "knobs rules rungs ladders resume own_restarts advice sources") != 0 ||
         read_string(&place, policy->document, "name", true, &policy->name) != 0 ||
         read_string(&place, policy->document, "title", true, &title) != 0 ||
         read_string(&place, policy->document, "family", true, &family) != 0 ||
@@ -354,10 +301,9 @@ int policy_parse(struct oom_policy *policy, const char *name, struct oom_error *
         policy->family == OOM_FAMILY_TYRO)
         policy->dash_alike = true;
     if (parse_terms(policy, &place) != 0 || parse_recognise(policy, &place) != 0 ||
-        parse_config(policy, &place) != 0 || parse_files(policy, &place) != 0 ||
-        parse_advice(policy, &place) != 0 || parse_knobs(policy, &place) != 0 ||
-        parse_captures(policy, &place) != 0 || parse_lets(policy, &place) != 0 ||
-        parse_bounds(policy, &place) != 0)
+        policy_parse_outside(policy, &place) != 0 || parse_advice(policy, &place) != 0 ||
+        parse_knobs(policy, &place) != 0 || parse_captures(policy, &place) != 0 ||
+        parse_lets(policy, &place) != 0 || parse_bounds(policy, &place) != 0)
         return -1;
     if (policy_parse_guards(policy, &place, policy->document, "rules", &policy->rules,
                             &policy->rule_count) != 0)

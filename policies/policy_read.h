@@ -42,6 +42,8 @@ int read_room(const struct place *place, size_t count, size_t size, void *out);
 /* policy_parse.c */
 int policy_parse_guards(struct oom_policy *policy, const struct place *place, const json_t *object,
                         const char *key, struct guard **out, size_t *count);
+/* policy_parse_outside.c */
+int policy_parse_outside(const struct oom_policy *policy, const struct place *place);
 /* policy_parse_rungs.c */
 int policy_parse_rungs(struct oom_policy *policy, const struct place *place);
 int policy_parse_params(const struct place *place, const json_t *object,

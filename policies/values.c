@@ -126,6 +126,22 @@ static json_t *string_or_null(const char *text)
     return text ? oom_json_text(text) : json_null();
 }
 
+int oom_values_fill(struct oom_values *values, const struct oom_values *found,
+                    enum oom_source source)
+{
+    for (size_t i = 0; i < found->count; i++) {
+        const struct oom_value *item = &found->items[i];
+        const struct oom_value *have = oom_values_find(values, item->knob);
+        bool known = have && have->value && have->source != OOM_SOURCE_DEFAULT &&
+                     !strpbrk(have->value, "$`");
+        if (!item->value || item->source == OOM_SOURCE_DEFAULT || known)
+            continue;
+        if (oom_values_set(values, item->knob, item->value, source, item->where) != 0)
+            return -1;
+    }
+    return 0;
+}
+
 json_t *oom_values_to_json(const struct oom_values *values)
 {
     json_t *all = json_object();

@@ -16,6 +16,7 @@
 #include "agent/lib/policy_set.h"
 #include "agent/lib/rewritten.h"
 #include "oomretry/decide.h"
+#include "oomretry/dump.h"
 
 extern char **environ;
 
@@ -212,6 +213,21 @@ static json_t *stop_reply(const char *reason)
                      "skipped", "diff", "");
 }
 
+/* What the framework printed of its own settings; a log that cannot be read twice has none. */
+static void dumped_values(const char *path, const struct oom_policy *policy,
+                          struct oom_values *values)
+{
+    struct oom_values found = {NULL, 0};
+    char *bytes = NULL;
+    size_t length = 0;
+
+    if (file_read(path, OOM_DUMP_BYTES, &bytes, &length, NULL) >= 0 &&
+        oom_dump_values(policy, bytes, length, &found) == 0)
+        oom_values_fill(values, &found, OOM_SOURCE_LOG);
+    oom_values_free(&found);
+    free(bytes);
+}
+
 /* The same loop as a supervisor's: a rung that cannot be written is refused, and the next asked. */
 static json_t *ask(const struct arguments *a, struct api *api, const struct oom_script *script,
                    const char *bytes, size_t length, const struct oom_incident *incident,
@@ -235,6 +251,8 @@ static json_t *ask(const struct arguments *a, struct api *api, const struct oom_
     }
     if (oom_script_values(script, policy, &values, err) < 0)
         goto out;
+    for (size_t i = 0; i < a->log_count; i++)
+        dumped_values(a->logs[i], policy, &values);
     for (size_t i = 0; i < a->fact_count; i++) {
         char *equals = strchr(a->facts[i], '=');
         *equals = '\0';

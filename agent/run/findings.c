@@ -31,6 +31,8 @@ int findings_collect(struct run *run, const struct attempt *attempt, struct oom_
         oom_script_values(script, out->policy, &out->values, NULL);
     if (out->policy && run->seen)
         seen_values(run->seen, out->policy, &out->values);
+    if (out->policy)
+        proof_values(run, out->policy, &out->values);
     body_overlay(&out->values, &attempt->edits);
     if (run->sched && run->sched->describe)
         run->sched->describe(run->job, &out->values, NULL);

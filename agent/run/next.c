@@ -280,6 +280,7 @@ enum next next_after(struct run *run, struct attempt *attempt)
     struct oom_incident incident;
     enum next next = NEXT_STOP;
 
+    proof_end(run, attempt);
     if (attempt->known && attempt->applied >= 0) {
         next_note(run, attempt->lineage, attempt->number, "proof", attempt->proof);
         next_note(run, attempt->lineage, attempt->number, "applied",

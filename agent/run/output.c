@@ -16,6 +16,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "agent/run/beginning.h"
 #include "agent/run/run.h"
 
 enum {
@@ -40,6 +41,7 @@ struct stream {
     struct event *writable;    /* the reader takes more */
     char waiting[RELAY_BYTES]; /* read, not yet written */
     size_t from, to;
+    struct beginning beginning; /* of this attempt's output */
     struct output *output;
 };
 
@@ -189,8 +191,15 @@ void output_close(struct output *output)
         if (!stream->relay)
             close_fd(&stream->read_fd);
         end_relay(stream);
+        beginning_free(&stream->beginning);
     }
     free(output);
+}
+
+const char *output_beginning(const struct output *output, int i, size_t *length)
+{
+    *length = output && i < output->count ? output->streams[i].beginning.length : 0;
+    return *length ? output->streams[i].beginning.bytes : NULL;
 }
 
 static void feed(struct stream *stream, const char *bytes, size_t length)
@@ -198,6 +207,7 @@ static void feed(struct stream *stream, const char *bytes, size_t length)
     struct output *output = stream->output;
 
     output->fresh_bytes += (int64_t)length;
+    beginning_add(&stream->beginning, bytes, length);
     if (output->classifier)
         oom_classifier_feed(output->classifier, stream->number, bytes, length);
 }
@@ -339,6 +349,7 @@ int output_begin(struct output *output, struct oom_classifier *classifier, struc
     for (int i = 0; i < output->count; i++) {
         struct stream *stream = &output->streams[i];
         end_relay(stream);
+        stream->beginning.length = 0;
         stream->number = oom_classifier_open(classifier, stream->name, stream->lines + 1);
         if (stream->number < 0)
             return oom_errorf(err, "out of memory");

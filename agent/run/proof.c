@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Proof that a change arrived: the arguments of the training program itself, read while it runs. */
+ * Proof that a change arrived: the arguments of the training program itself, read while it runs;
+ * what it prints of its own settings; what the preload library reports. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/lib/files.h"
 #include "agent/lib/proctree.h"
 #include "agent/run/run.h"
 #include "agent/run/seen.h"
+
+enum { MAX_REPORT_BYTES = 64 * 1024 };
 
 /* Resources and variables are not in anybody's arguments. */
 static bool is_argument(const struct oom_edit *edit)
@@ -73,4 +77,66 @@ void proof_look(struct run *run, struct attempt *attempt)
     }
     free(pids);
     oom_edits_free(&wanted);
+}
+
+static void settle(struct attempt *attempt, int applied, const char *words, const char *detail)
+{
+    attempt->applied = applied;
+    snprintf(attempt->proof, sizeof(attempt->proof), "%s%s", words, detail);
+}
+
+/* 1 when the library says that it changed a command, with the process in `out`. */
+static bool reported(const struct launch *launch, char *out, size_t size)
+{
+    static const char mark[] = "changed pid ";
+    char *bytes = NULL;
+    size_t length = 0;
+    bool found = false;
+
+    if (!launch->preload_file ||
+        file_read(launch->preload_file, MAX_REPORT_BYTES, &bytes, &length, NULL) < 0)
+        return false;
+    if (strncmp(bytes, mark, sizeof(mark) - 1) == 0) {
+        const char *pid = bytes + sizeof(mark) - 1;
+        snprintf(out, size, "%.*s", (int)strspn(pid, "0123456789"), pid);
+        found = *out != '\0';
+    }
+    free(bytes);
+    return found;
+}
+
+void proof_end(const struct run *run, struct attempt *attempt)
+{
+    struct oom_error why = {""};
+    int shown = -1;
+    char pid[24];
+
+    if (!run->proof_policy || attempt->edits.count == 0)
+        return;
+    for (int i = 0; i < 2 && shown != 0; i++) {
+        size_t length;
+        const char *text = output_beginning(run->output, i, &length);
+        int verdict =
+            text ? oom_dump_verify(run->proof_policy, text, length, &attempt->edits, &why) : -1;
+        if (verdict >= 0)
+            shown = verdict;
+    }
+    if (shown == 0)
+        settle(attempt, 0, "not applied: ", why.text);
+    else if (attempt->applied < 0 && shown == 1)
+        settle(attempt, 1, "seen in the program's own dump in the log", "");
+    else if (attempt->applied < 0 && reported(&run->launch, pid, sizeof(pid)))
+        settle(attempt, 1, "made when the launch command was executed, by process ", pid);
+}
+
+void proof_values(const struct run *run, const struct oom_policy *policy, struct oom_values *values)
+{
+    for (int i = 0; i < 2; i++) {
+        struct oom_values found = {NULL, 0};
+        size_t length;
+        const char *text = output_beginning(run->output, i, &length);
+        if (text && oom_dump_values(policy, text, length, &found) == 0)
+            oom_values_fill(values, &found, OOM_SOURCE_LOG);
+        oom_values_free(&found);
+    }
 }

@@ -31,6 +31,7 @@
 #include "agent/sched/sched.h"
 #include "oomretry/classify.h"
 #include "oomretry/decide.h"
+#include "oomretry/dump.h"
 #include "oomretry/rewrite.h"
 
 struct run_options {
@@ -107,6 +108,9 @@ void output_parent(struct output *output);
 
 /* Reads what has been written so far; returns the number of new bytes. */
 int64_t output_poll(struct output *output);
+
+/* What stream `i` (0, 1) said at the beginning of the attempt; NULL: nothing. */
+const char *output_beginning(const struct output *output, int i, size_t *length);
 
 /* The command has ended: drains what is left (what its orphans still write is not waited for, and
  * after a cancellation neither is a slow reader). */
@@ -198,6 +202,14 @@ int leftovers_shm(int64_t since_ms);
 /* Looks at the processes below this one: remembers their arguments, and compares those of the
  * training command with the edits in force. */
 void proof_look(struct run *run, struct attempt *attempt);
+
+/* The attempt has ended: what else tells whether its change arrived. The framework's dump in the
+ * log says what the program really took; the preload library's report, what it was started with. */
+void proof_end(const struct run *run, struct attempt *attempt);
+
+/* Present values that neither the script nor anybody's arguments showed, from the dump. */
+void proof_values(const struct run *run, const struct oom_policy *policy,
+                  struct oom_values *values);
 
 /* --- own_restart.c -----------------------------------------------------------------------------
  */

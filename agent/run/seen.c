@@ -52,24 +52,6 @@ void seen_add(struct seen *seen, char **argv)
     seen->commands[seen->count++] = argv;
 }
 
-/* A word that the script's text alone does not settle: "$TOKENS". */
-static bool unresolved(const char *value)
-{
-    return strpbrk(value, "$`") != NULL;
-}
-
-static void fill(struct oom_values *values, const struct oom_values *found)
-{
-    for (size_t i = 0; i < found->count; i++) {
-        const struct oom_value *have = oom_values_find(values, found->items[i].knob);
-        if (!found->items[i].value || found->items[i].source == OOM_SOURCE_DEFAULT)
-            continue;
-        if (!have || !have->value || have->source == OOM_SOURCE_DEFAULT || unresolved(have->value))
-            oom_values_set(values, found->items[i].knob, found->items[i].value, OOM_SOURCE_ARGV,
-                           NULL);
-    }
-}
-
 /* True when the policy knows this command line. */
 static bool take(char *const *argv, const struct oom_policy *policy, struct oom_values *values)
 {
@@ -80,7 +62,7 @@ static bool take(char *const *argv, const struct oom_policy *policy, struct oom_
     bool known = script && oom_script_recognise(script, &policy, 1) == 0;
 
     if (known && oom_script_values(script, policy, &found, NULL) == 0)
-        fill(values, &found);
+        oom_values_fill(values, &found, OOM_SOURCE_ARGV);
     oom_values_free(&found);
     oom_script_free(script);
     return known;

@@ -41,6 +41,11 @@ int oom_values_set(struct oom_values *values, const char *knob, const char *valu
 const struct oom_value *oom_values_find(const struct oom_values *values, const char *knob);
 const char *oom_values_get(const struct oom_values *values, const char *knob); /* or NULL */
 
+/* Fills in what `values` do not know from `found`: what is not set there, only a default, or still
+ * a word of the shell ("$TOKENS"). `source` is what is said of it. */
+int oom_values_fill(struct oom_values *values, const struct oom_values *found,
+                    enum oom_source source);
+
 /* {"knob":{"value":"…"|null,"source":"script","where":"…"}} and back. */
 json_t *oom_values_to_json(const struct oom_values *values);
 int oom_values_from_json(const json_t *json, struct oom_values *out);

@@ -279,11 +279,11 @@ static int finish(struct job *job, const struct oom_edits *edits, struct oom_rew
 static int leave_to_exec(struct job *job, const struct oom_edits *edits, struct oom_rewrite *out,
                          struct oom_error *err)
 {
-    bool hidden = false;
+    bool hidden = job->before.rw.opaque_env;
 
     for (size_t w = 0; w < job->before.count; w++)
         for (size_t c = 0; c < job->before.worlds[w].count; c++)
-            hidden |= job->before.worlds[w].cmds[c].file || job->before.rw.opaque_env;
+            hidden |= job->before.worlds[w].cmds[c].file != NULL;
     if (!hidden)
         return oom_errorf(err, "%s: no command in it is a training program of %s",
                           job->script->source.name, oom_policy_name(job->policy));

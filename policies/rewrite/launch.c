@@ -69,10 +69,12 @@ static bool step(struct rw_cursor *w)
     const struct rw_launcher *l = rw_launcher_named(name);
     if (!l) {
         w->cmd->launch = w->at;
-        if (rw_word_unknown(w, w->at))
+        if (rw_word_unknown(w, w->at)) {
+            w->cmd->file = path; /* whatever it is, it is out of sight */
             rw_record(w->rw, w->cmd);
-        else
+        } else {
             plain(w);
+        }
         return false;
     }
     switch (l->kind) {

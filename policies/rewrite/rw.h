@@ -323,7 +323,7 @@ struct rw_cmd {
     size_t launch;       /* index of the field with which the program's own command begins */
     size_t arg0;         /* index of the program's first argument */
     const char *program; /* module, script path or "trl sft"; NULL: not a program of interest */
-    const char *file;    /* called script file that is out of sight */
+    const char *file;    /* called script file, or whatever "$X" is, that is out of sight */
     bool python;
     bool ray;         /* behind `ray job submit` */
     bool piped;       /* a later part of its pipe gives the status */
