@@ -7,7 +7,8 @@
 
 enum {
     MAX_LITERAL_BYTES = 256 * 1024,
-    MAX_LITERALS = 64, /* one for each engine of a large job */
+    MAX_LITERALS = 64,     /* one for each engine of a large job */
+    FULL_TABLE_ROWS = 150, /* Megatron has more than 300 arguments; an excerpt has fewer */
     MAX_NAME = 256,
     MAX_VALUE = 256,
     MAX_DEPTH = 16,
@@ -72,43 +73,45 @@ static void copy(char *out, size_t size, const char *from, size_t length)
 
 /* ---- tables */
 
-static void table_row(const char *line, size_t length, dump_found_f *found, void *arg)
+static bool table_row(const char *line, size_t length, dump_found_f *found, void *arg)
 {
     const char *dots = memmem(line, length, " ...", 4), *end = line + length;
     char name_text[MAX_NAME], value_text[MAX_VALUE];
 
     if (!dots)
-        return;
+        return false;
     const char *value = dots + 1 + strspn(dots + 1, ".");
     const char *name = dots;
     while (name > line && name_char(name[-1]))
         name--;
     if (name == dots || (name > line && name[-1] != ' ') || value >= end || *value != ' ')
-        return;
+        return false;
     value++;
     while (end > value && isspace((unsigned char)end[-1]))
         end--;
     if (end - value >= MAX_VALUE || dots - name >= MAX_NAME)
-        return;
+        return false;
     copy(name_text, sizeof(name_text), name, (size_t)(dots - name));
     copy(value_text, sizeof(value_text), value, (size_t)(end - value));
     found(arg, name_text, value_text);
+    return true;
 }
 
 int dump_table(const char *text, const char *begin, const char *end, dump_found_f *found, void *arg)
 {
     bool inside = !begin;
-    int whole = 0;
+    int whole = 0, rows = 0;
 
     while (*text) {
         size_t length = strcspn(text, "\n");
         if (inside && end && memmem(text, length, end, strlen(end))) {
             inside = !begin;
-            whole++;
+            whole += rows >= FULL_TABLE_ROWS;
         } else if (begin && memmem(text, length, begin, strlen(begin))) {
             inside = true;
+            rows = 0;
         } else if (inside) {
-            table_row(text, length, found, arg);
+            rows += table_row(text, length, found, arg);
         }
         text += length + (text[length] == '\n');
     }

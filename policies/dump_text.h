@@ -14,7 +14,7 @@ typedef void dump_found_f(void *arg, const char *name, const char *value);
 char *dump_clean(const char *log, size_t length);
 
 /* Lines "  name ....... value"; with `begin`, only between lines that hold begin and end. Returns
- * how often such a table was whole. */
+ * how often such a table was whole: ended, and too long to be an excerpt. */
 int dump_table(const char *text, const char *begin, const char *end, dump_found_f *found,
                void *arg);
 

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -150,6 +151,20 @@ static int verdict(const char *framework, const char *log, const char *knob, con
     return result;
 }
 
+static char *full_table(void)
+{
+    char *text = malloc(65536);
+    size_t at;
+
+    assert_non_null(text);
+    strcpy(text, "---- arguments ----\n");
+    at = strlen(text);
+    for (int i = 0; i < 300; i++)
+        at += (size_t)sprintf(text + at, "  argument_%d ............ %d\n", i, i);
+    strcpy(text + at, "---- end of arguments ----\n");
+    return text;
+}
+
 static void proof(void **state)
 {
     struct oom_error err = {""};
@@ -160,10 +175,14 @@ static void proof(void **state)
     assert_non_null(strstr(err.text, "shows 9216"));
     /* Neither old nor new: the program computed something of its own. */
     assert_int_equal(verdict("slime", table, "--max-tokens-per-gpu", "1", "2", &err), -1);
-    /* slime ignores what it does not know; its table says so. */
-    assert_int_equal(verdict("slime", table, "--no-such-flag", NULL, "4", &err), 0);
+    /* slime ignores what it does not know; its table says so, when it is no excerpt. */
+    assert_int_equal(verdict("slime", table, "--no-such-flag", NULL, "4", &err), -1);
+    char *full = full_table();
+    assert_int_equal(verdict("slime", full, "--no-such-flag", NULL, "4", &err), 0);
     assert_non_null(strstr(err.text, "ignores"));
-    assert_int_equal(verdict("slime", table, "--recompute-activations", NULL, "true", &err), -1);
+    assert_int_equal(verdict("slime", full, "--recompute-activations", NULL, "true", &err), -1);
+    assert_int_equal(verdict("megatron", full, "--no-such-flag", NULL, "4", &err), -1);
+    free(full);
     assert_int_equal(verdict("megatron", table, "--num-workers", NULL, "4", &err), -1);
     assert_int_equal(verdict("slime", table, "--use-dynamic-batch-size", "true", NULL, &err), 0);
     assert_int_equal(verdict("slime", table, "env:A", NULL, "4", &err), -1);
