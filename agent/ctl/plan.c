@@ -243,10 +243,13 @@ static json_t *ask(const struct arguments *a, struct api *api, const struct oom_
         json_decref(refused);
         return NULL;
     }
+    char nearest[96] = "";
+    const char *missed = policy_set_misses(&set, a->policy, nearest, sizeof(nearest));
     int index = policy_set_choose(&set, script, a->policy, incident->framework);
-    const struct oom_policy *policy = index >= 0 ? set.items[index] : NULL;
+    const struct oom_policy *policy = index >= 0 && !missed ? set.items[index] : NULL;
     if (!policy) {
-        oom_errorf(err, "there is no policy \"%s\" (oomctl policy list shows them)", a->policy);
+        oom_errorf(err, "there is no policy \"%s\"%s (oomctl policy list shows them)", a->policy,
+                   nearest);
         goto out;
     }
     if (oom_script_values(script, policy, &values, err) < 0)

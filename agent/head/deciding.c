@@ -38,7 +38,8 @@ static size_t load_policies(struct service *service, const struct deciding *inpu
     const char *names[MAX_POLICIES] = {input->framework, "pytorch", "host"};
     size_t count = 0;
 
-    if (*wanted && strcmp(wanted, "auto") != 0)
+    /* A name that is no policy's (oomrun says so) decides as "auto" does. */
+    if (*wanted && json_get_int(input->versions, wanted, 0))
         names[0] = wanted;
     for (size_t i = 0; i < 3; i++) {
         if (!*names[i] || (i > 0 && strcmp(names[i], names[0]) == 0))

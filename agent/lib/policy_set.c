@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/lib/policy_set.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/lib/jsonget.h"
+#include "policies/near.h"
 
 /* Those that know a framework are asked before the general ones. */
 static int by_order(const void *left, const void *right)
@@ -74,7 +76,7 @@ int policy_set_choose(const struct policy_set *set, const struct oom_script *scr
 {
     int logged = find(set, log_framework);
 
-    if (strcmp(named, "auto") != 0)
+    if (find(set, named) >= 0)
         return find(set, named);
     if (script && logged >= 0 &&
         oom_script_recognise(script, (const struct oom_policy *const *)&set->items[logged], 1) == 0)
@@ -85,4 +87,19 @@ int policy_set_choose(const struct policy_set *set, const struct oom_script *scr
     if (best < 0)
         best = logged;
     return best >= 0 ? best : find(set, "pytorch");
+}
+
+const char *policy_set_misses(const struct policy_set *set, const char *named, char *text,
+                              size_t size)
+{
+    struct near near;
+
+    if (strcmp(named, "auto") == 0 || find(set, named) >= 0)
+        return NULL;
+    near_init(&near, named);
+    for (size_t i = 0; i < set->count; i++)
+        near_offer(&near, oom_policy_name(set->items[i]));
+    snprintf(text, size, "%s%s%s", near.best ? "; did you mean " : "", near.best ? near.best : "",
+             near.best ? "?" : "");
+    return text;
 }

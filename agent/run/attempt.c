@@ -163,6 +163,7 @@ static void child(const struct run *run, const sigset_t *mask)
     signal(SIGPIPE, run->sigpipe);
     sigprocmask(SIG_SETMASK, mask, NULL);
     output_child(run->output);
+    launch_rewind(launch);
     if (launch->preload_file)
         preload_environment();
     snprintf(number, sizeof(number), "%lld", (long long)run->attempt_number);

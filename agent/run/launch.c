@@ -18,7 +18,7 @@ extern char **environ;
 
 enum { MAX_SCRIPT_BYTES = 8 * 1024 * 1024, MAX_SIDE_BYTES = 4 * 1024 * 1024 };
 
-static bool is_shell(const char *program)
+bool launch_is_shell(const char *program)
 {
     const char *name = strrchr(program, '/');
 
@@ -46,7 +46,7 @@ static bool is_shell_script(const char *path)
  * their own (-o, -O, --rcfile) are few enough to know. */
 static int find_script(char **argv)
 {
-    if (!is_shell(argv[0]))
+    if (!launch_is_shell(argv[0]))
         return strchr(argv[0], '/') && is_shell_script(argv[0]) ? 0 : -1;
     for (int i = 1; argv[i]; i++) {
         if (strcmp(argv[i], "-c") == 0 || strcmp(argv[i], "-s") == 0)
@@ -70,6 +70,7 @@ int launch_open(struct launch *launch, char **argv, bool in_job, struct oom_erro
     launch->script_index = in_job ? 0 : find_script(argv);
     launch->rewrite_in_place = in_job;
     launch->run_argv = argv;
+    launch->stdin_start = -1;
     if (launch->script_index < 0)
         return 0;
     launch->script_path = argv[launch->script_index];
@@ -106,11 +107,13 @@ struct oom_script *launch_parse(const struct launch *launch, struct oom_error *e
         .place_copy_arg = (void *)(uintptr_t)&launch->copies,
     };
 
-    if (launch->script_index < 0)
+    if (launch->script_index < 0 && !launch->stdin_args)
         return oom_script_from_argv((const char *const *)launch->argv, &source, err);
     source.bytes = launch->script_bytes;
     source.length = launch->script_length;
-    source.args = (const char *const *)&launch->argv[launch->script_index + 1];
+    source.args =
+        (const char *const *)(launch->stdin_args ? launch->stdin_args
+                                                 : &launch->argv[launch->script_index + 1]);
     return oom_script_parse(&source, err);
 }
 
@@ -209,7 +212,9 @@ int launch_rewrite(struct launch *launch, const struct oom_policy *policy,
         goto out;
     launch->diff = rewritten_diff("script", launch->script_bytes ? launch->script_bytes : "",
                                   launch->script_length, &rewrite);
-    rc = launch->script_index >= 0 ? use_script(launch, &rewrite, err) : use_argv(launch, &rewrite);
+    rc = launch->stdin_args          ? launch_feed(launch, rewrite.bytes, rewrite.length, err)
+         : launch->script_index >= 0 ? use_script(launch, &rewrite, err)
+                                     : use_argv(launch, &rewrite);
     if (rc == 0) {
         oom_edits_free(&launch->written);
         launch->written = rewrite.edits;

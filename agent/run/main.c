@@ -385,6 +385,7 @@ int main(int argc, char **argv)
         run.options.name = name && run.options.in_job ? name : base ? base + 1 : last;
     }
     if (launch_open(&run.launch, arguments.command, run.options.in_job, &err) < 0 ||
+        (!run.options.in_job && launch_take_stdin(&run.launch, &err) < 0) ||
         open_parts(&run, &err) < 0)
         return run_plain(&run, &err);
     int status = supervise(&run);

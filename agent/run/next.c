@@ -253,6 +253,12 @@ static enum next out_of_memory(struct run *run, struct attempt *attempt, struct 
         say_stop(run, attempt, incident, err.text, "");
         return NEXT_STOP;
     }
+    char nearest[96];
+    const char *missed =
+        policy_set_misses(&found.set, run->options.policy, nearest, sizeof(nearest));
+    if (missed)
+        say("no policy is called %s%s (`oomctl policy list` names them); auto is used",
+            run->options.policy, missed);
     int verdict =
         decide(run, attempt, incident, &found.values, found.policy, &decision, &total, &reply);
     if (verdict == 0) {

@@ -57,6 +57,8 @@ struct launch {
     size_t script_length;
     char *script_path;           /* NULL: none */
     bool rewrite_in_place;       /* the scheduler's own copy of the script: it is the user's */
+    char **stdin_args;           /* the script comes by standard input; its arguments */
+    off_t stdin_start;           /* where a file there stood at the start; -1: it is none */
     char copy_path[4096];        /* of the rewritten script; "" none */
     char **run_argv;             /* what to exec: argv, or with the rewritten parts */
     char *preload_file;          /* instructions for the preload library; NULL: not needed */
@@ -67,6 +69,13 @@ struct launch {
 };
 
 int launch_open(struct launch *launch, char **argv, bool in_job, struct oom_error *err);
+
+bool launch_is_shell(const char *program); /* by its name */
+
+/* stdin.c: each attempt reads it from its start; a shell without a script reads one there. */
+int launch_take_stdin(struct launch *launch, struct oom_error *err);
+int launch_feed(struct launch *launch, const char *bytes, size_t length, struct oom_error *err);
+void launch_rewind(const struct launch *launch);
 
 /* For policies and values: the script or the command as rewrite sees it. */
 struct oom_script *launch_parse(const struct launch *launch, struct oom_error *err);

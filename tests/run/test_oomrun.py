@@ -374,3 +374,59 @@ def test_plan_says_what_the_run_did(place):
     assert [(e['knob'], e['new']) for e in plan['edits']] == [(e['knob'], e['new']) for e in done['edits']]
     assert plan['edits'][0]['where'].startswith('script:')
     assert plan['diff'].startswith('---')
+
+
+# --- standard input --------------------------------------------------------------------------------
+
+def given(place, by, command):
+    """The script by standard input: from a file, or through a pipe as a here-document comes."""
+    where, env = place
+    script(place, 'echo "for $1"\n' + LAUNCH)
+    if by == 'pipe':
+        return run(place, *command, input=(where / 'train.sh').read_bytes())
+    with open(where / 'train.sh', 'rb') as f:
+        return subprocess.run([OOMRUN, '--', *command], cwd=where, env=env, stdin=f, capture_output=True, timeout=60)
+
+
+@pytest.mark.parametrize('by', ['file', 'pipe'])
+@pytest.mark.parametrize('command', [['bash', '-s', 'me'], ['bash']])
+def test_a_script_by_standard_input_is_changed(place, by, command):
+    p = given(place, by, command)
+    out = p.stdout.decode().split('\n')
+    assert p.returncode == 0, p.stderr.decode()
+    assert 'tokens 12288' in out and 'done' in out
+    assert ('for me' if 'me' in command else 'for ') in out
+    assert b'script line 5: --max-tokens-per-gpu 12288 -> ' in p.stderr
+    assert not list(place[0].glob('.*oomrun*'))
+
+
+def test_a_script_by_standard_input_reads_on_there(place):
+    p = run(place, 'bash', '-s', input=b'read x\nthe next line\necho "got $x"\nexit 4\n')
+    assert p.returncode == 4 and p.stdout == b'got the next line\n'
+
+
+def test_commands_are_run_as_they_are_typed(place):
+    where, env = place
+    p = subprocess.Popen([OOMRUN, '--', 'bash'], cwd=where, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    p.stdin.write(b'echo one\n')
+    p.stdin.flush()
+    assert p.stdout.readline() == b'one\n'
+    p.stdin.write(b'exit 6\n')
+    p.stdin.close()
+    assert p.wait(timeout=30) == 6
+
+
+def test_every_attempt_reads_the_same_input(place):
+    where, env = place
+    (where / 'data').write_text('hello\n')
+    name = script(place, 'read x; echo "got $x"\n' + LAUNCH)
+    with open(where / 'data', 'rb') as f:
+        p = subprocess.run([OOMRUN, '--', 'bash', name], cwd=where, env=env, stdin=f, capture_output=True, timeout=60)
+    assert p.returncode == 0, p.stderr.decode()
+    assert p.stdout.count(b'got hello') == p.stdout.count(b'tokens ') > 1
+
+
+def test_a_policy_that_is_none_is_told_and_auto_is_used(place):
+    p = run(place, 'bash', script(place), options=['--policy', 'relx'])
+    assert p.returncode == 0, p.stderr.decode()
+    assert b'no policy is called relx; did you mean relax?' in p.stderr
