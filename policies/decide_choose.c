@@ -205,8 +205,14 @@ static int consider(struct making *m, const struct oom_incident *problem,
         rc = making_skip(m, candidate->rung->name, plan.why);
     } else {
         drop_unchanged(&all);
-        /* An identical restart answers the attempt that just failed, not one before it. */
-        if ((!candidate->rung->restart || base->count > 0) && lineage_is_repeat(m->input, &all)) {
+        const char *frozen = lineage_frozen(m->input, &all);
+        if (frozen) {
+            snprintf(why, sizeof(why), "the checkpoint in %.100s would not load with another %s",
+                     m->input->checkpoint, frozen);
+            rc = making_skip(m, candidate->rung->name, why);
+            /* An identical restart answers the attempt that just failed, not one before it. */
+        } else if ((!candidate->rung->restart || base->count > 0) &&
+                   lineage_is_repeat(m->input, &all)) {
             rc = making_skip(m, candidate->rung->name,
                              "would only repeat the settings of an attempt that has failed");
         } else if (fit == RUNG_GOOD) {

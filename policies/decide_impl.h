@@ -48,6 +48,8 @@ int lineage_uses(const struct oom_case *input, const char *policy, const char *r
 bool lineage_taken_back(const struct oom_case *input, const char *policy, const char *rung);
 bool lineage_not_applied(const struct oom_case *input, const char *policy, const char *rung);
 const char *lineage_refused(const struct oom_case *input, const char *rung); /* why, or NULL */
+/* A knob among these edits that must not change while there is a checkpoint; NULL: none. */
+const char *lineage_frozen(const struct oom_case *input, const struct oom_edits *edits);
 /* The rung was used, and just as many bytes were missing after it as before. */
 bool lineage_changed_nothing(const struct oom_case *input, const char *policy, const char *rung);
 /* The settings after `edits` are those of an attempt that has already failed. */

@@ -40,6 +40,15 @@ bool lineage_not_applied(const struct oom_case *input, const char *policy, const
     return false;
 }
 
+const char *lineage_frozen(const struct oom_case *input, const struct oom_edits *edits)
+{
+    for (const char *const *knob = input->frozen; knob && *knob; knob++)
+        for (size_t i = 0; i < edits->count; i++)
+            if (strcmp(edits->items[i].knob, *knob) == 0)
+                return *knob;
+    return NULL;
+}
+
 const char *lineage_refused(const struct oom_case *input, const char *rung)
 {
     for (size_t i = 0; input->refused && input->refused[i]; i++)

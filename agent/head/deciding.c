@@ -9,7 +9,7 @@
 #include "agent/lib/jsonget.h"
 #include "db/overrides.h"
 
-enum { MAX_POLICIES = 4, MAX_REFUSED = 64 };
+enum { MAX_POLICIES = 4, MAX_REFUSED = 64, MAX_FROZEN = 64 };
 
 static struct oom_policy *load_policy(struct service *service, const json_t *versions,
                                       const char *name, struct oom_error *err)
@@ -117,10 +117,10 @@ int deciding_run(struct service *service, const struct deciding *input,
 {
     struct oom_policy *policies[MAX_POLICIES] = {NULL};
     const char *refused[MAX_REFUSED + 1] = {NULL}, *refused_why[MAX_REFUSED + 1] = {NULL};
+    const char *frozen[MAX_FROZEN + 1] = {NULL};
     struct oom_incident incident;
     struct oom_values values = {NULL, 0};
     enum oom_mode mode = OOM_MODE_AUTO;
-    char rungs[MAX_REFUSED][64], whys[MAX_REFUSED][256];
     size_t i;
     json_t *item;
     int rc = -1;
@@ -132,6 +132,12 @@ int deciding_run(struct service *service, const struct deciding *input,
             break;
         refused[i] = json_get_string(item, "rung", "");
         refused_why[i] = json_get_string(item, "why", "");
+    }
+    size_t frozen_count = 0;
+    json_array_foreach(json_object_get(input->resume, "frozen"), i, item)
+    {
+        if (json_is_string(item) && frozen_count < MAX_FROZEN)
+            frozen[frozen_count++] = json_string_value(item);
     }
     size_t count = load_policies(service, input, policies, err);
     if (count == 0) {
@@ -156,25 +162,10 @@ int deciding_run(struct service *service, const struct deciding *input,
         .mode = mode,
         .refused = refused,
         .refused_why = refused_why,
+        .frozen = frozen,
+        .checkpoint = json_get_string(input->resume, "checkpoint", "?"),
     };
-    size_t refused_count = json_array_size(input->refused);
-    for (;;) {
-        rc =
-            oom_decide((const struct oom_policy *const *)policies, count, &oom_case, decision, err);
-        const char *frozen =
-            rc == 0 && decision->retry ? checkpoint_frozen_knob(input->resume, decision) : NULL;
-        if (!frozen || refused_count >= MAX_REFUSED)
-            break;
-        /* Another rung, one with which the training can go on from its checkpoint. */
-        snprintf(rungs[refused_count], sizeof(rungs[0]), "%s", decision->rung);
-        snprintf(whys[refused_count], sizeof(whys[0]),
-                 "the checkpoint in %.100s would not load with another %s",
-                 json_get_string(input->resume, "checkpoint", "?"), frozen);
-        refused[refused_count] = rungs[refused_count];
-        refused_why[refused_count] = whys[refused_count];
-        refused_count++;
-        oom_decision_free(decision);
-    }
+    rc = oom_decide((const struct oom_policy *const *)policies, count, &oom_case, decision, err);
     if (rc == 0 && decision->retry)
         rc = checkpoint_add_edits(input->resume, decision, err);
     if (rc == 0 && decision->retry &&

@@ -47,6 +47,9 @@ struct oom_case {
     enum oom_mode mode;         /* what the user asked for; AUTO decides */
     const char *const *refused; /* rungs that rewrite could not place, NULL-terminated; or NULL */
     const char *const *refused_why;
+    const char *const *frozen; /* knobs with another value of which it could not go on from its
+                                  checkpoint, NULL-terminated; or NULL */
+    const char *checkpoint;    /* which one that is */
 };
 
 struct oom_skip {

@@ -265,11 +265,40 @@ static void rules_catch_what_guards_miss(void **state)
     json_decref(document);
 }
 
+/* However many rungs a checkpoint speaks against, none of them is taken, and each says so. */
+static void a_checkpoint_freezes_knobs(void **state)
+{
+    static const char *const frozen[] = {"--recompute-granularity", "--max-tokens-per-gpu",
+                                         "--optimizer-cpu-offload", NULL};
+    struct ladder_run run;
+    struct oom_decision decision;
+
+    (void)state;
+    ladder_begin(&run, "relax", "gpu forward", DYNAMIC);
+    run.input.frozen = frozen;
+    run.input.checkpoint = "/ckpt";
+    for (;;) {
+        ladder_decide(&run, &decision);
+        if (!decision.retry)
+            break;
+        for (size_t i = 0; i < decision.edits.count; i++)
+            for (const char *const *knob = frozen; *knob; knob++)
+                assert_string_not_equal(decision.edits.items[i].knob, *knob);
+        ladder_apply(&run, &decision);
+        oom_decision_free(&decision);
+    }
+    assert_string_equal(ladder_skip_why(&decision, "full-recompute"),
+                        "the checkpoint in /ckpt would not load with another "
+                        "--recompute-granularity");
+    oom_decision_free(&decision);
+    ladder_end(&run);
+}
+
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 int main(void)
 {
-    struct CMUnitTest tests[COUNT(guards) + 1];
+    struct CMUnitTest tests[COUNT(guards) + 2];
 
     memset(tests, 0, sizeof(tests));
     for (size_t i = 0; i < COUNT(guards); i++) {
@@ -278,5 +307,6 @@ int main(void)
         tests[i].initial_state = (void *)(uintptr_t)&guards[i];
     }
     tests[COUNT(guards)] = (struct CMUnitTest)cmocka_unit_test(rules_catch_what_guards_miss);
+    tests[COUNT(guards) + 1] = (struct CMUnitTest)cmocka_unit_test(a_checkpoint_freezes_knobs);
     return cmocka_run_group_tests_name("guards", tests, NULL, NULL);
 }
