@@ -38,6 +38,7 @@ const char *const policy_fact_names[] = {
     "node.gpus",
     "model.heads",
     "model.kv_heads",
+    "package.liger_kernel",
     NULL,
 };
 

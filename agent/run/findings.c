@@ -2,6 +2,7 @@
 #include "agent/run/findings.h"
 
 #include "agent/run/body.h"
+#include "agent/run/packages.h"
 #include "agent/run/seen.h"
 
 int findings_policies(struct run *run, const struct attempt *attempt, struct policy_set *set,
@@ -40,6 +41,9 @@ int findings_collect(struct run *run, const struct attempt *attempt, struct oom_
     if (run->sched && run->sched->limits && incident->domain != OOM_DOMAIN_GPU)
         run->sched->limits(&out->values, NULL);
     body_facts(run, attempt, &out->values);
+    json_t *windows = oom_classifier_windows(run->classifier);
+    packages_facts(windows, &out->values);
+    json_decref(windows);
     return 0;
 }
 
