@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/ladder_help.h"
 
+#include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,6 +22,16 @@ json_t *ladder_document(const char *name)
     if (!document)
         fail_msg("%s:%d: %s", path, why.line, why.text);
     return document;
+}
+
+size_t ladder_shipped_count(void)
+{
+    glob_t found;
+
+    assert_int_equal(glob("policies/frameworks/*.json", 0, NULL, &found), 0);
+    size_t count = found.gl_pathc;
+    globfree(&found);
+    return count;
 }
 
 static struct oom_policy *load(const json_t *document, const char *name)
@@ -68,6 +79,8 @@ static void set_one(struct ladder_run *run, char *setting)
         run->incident.cause.text = strdup(value);
     } else if (strcmp(setting, "allow") == 0) {
         run->input.allow_training = true;
+    } else if (strcmp(setting, "mode") == 0) {
+        assert_int_equal(oom_mode_parse(value, &run->input.mode), 0);
     } else {
         /* "knob=" is a knob that is known not to be set. */
         const char *text = !value ? "true" : value[0] ? value : NULL;
@@ -101,23 +114,31 @@ void ladder_problem(struct ladder_run *run, const char *problem)
     assert_int_equal(oom_direction_parse(direction, &run->incident.direction), 0);
 }
 
+void ladder_begin_alone(struct ladder_run *run, const char *problem, const char *settings)
+{
+    memset(run, 0, sizeof(*run));
+    oom_incident_init(&run->incident);
+    run->incident.oom = true;
+    ladder_problem(run, problem);
+    ladder_settings(run, settings);
+    run->input.max_retries = LADDER_STEPS;
+    run->input.incident = &run->incident;
+    run->input.values = &run->values;
+    run->input.steps = run->steps;
+}
+
 void ladder_begin_with(struct ladder_run *run, const json_t *document, const char *problem,
                        const char *settings)
 {
     static const char *const general[] = {"pytorch", "host"};
 
-    memset(run, 0, sizeof(*run));
+    ladder_begin_alone(run, problem, settings);
     run->policies[0] = load(document, "policy under test");
     for (size_t i = 0; i < 2; i++) {
         json_t *other = ladder_document(general[i]);
         run->policies[i + 1] = load(other, general[i]);
         json_decref(other);
     }
-    oom_incident_init(&run->incident);
-    run->incident.oom = true;
-    ladder_problem(run, problem);
-    run->input.max_retries = LADDER_STEPS;
-    ladder_settings(run, settings);
 }
 
 void ladder_begin(struct ladder_run *run, const char *policy, const char *problem,

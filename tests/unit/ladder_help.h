@@ -20,15 +20,20 @@ struct ladder_run {
 
 /* The shipped document. Fails the test when it cannot be read. */
 json_t *ladder_document(const char *name);
+/* How many there are. */
+size_t ladder_shipped_count(void);
 
 /* `problem` is "gpu forward raise": domain, phase, perhaps a direction. `settings` are
  * "knob=value; knob=value; switch"; names that begin with "n." set a number of the message in
- * GiB ("n.tried=2"), "text" is the decisive line, "allow" consents to changes of training. */
+ * GiB ("n.tried=2"), "text" is the decisive line, "allow" consents to changes of
+ * training, "mode=inplace" is the owner's --oom-mode. */
 void ladder_begin(struct ladder_run *run, const char *policy, const char *problem,
                   const char *settings);
 /* The same with a changed document for the framework. */
 void ladder_begin_with(struct ladder_run *run, const json_t *document, const char *problem,
                        const char *settings);
+/* Without policies: for those who bring their own to run->input. */
+void ladder_begin_alone(struct ladder_run *run, const char *problem, const char *settings);
 void ladder_problem(struct ladder_run *run, const char *problem);
 void ladder_settings(struct ladder_run *run, const char *settings);
 void ladder_end(struct ladder_run *run);
