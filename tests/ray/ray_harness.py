@@ -3,6 +3,7 @@
 and the built oomagent that watches it."""
 import contextlib
 import fcntl
+import http.client
 import json
 import os
 import pwd
@@ -20,7 +21,7 @@ REPO = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("OOMRETRY_BUILD", REPO / "build")).absolute()
 PYTHON = os.environ.get("PYTHON", "/usr/bin/python3")
 RAY_VERSION = os.environ.get("OOMRETRY_RAY_VERSION", "2.60.0")
-DEADLINE_S = 180
+DEADLINE_S = 420  # for a machine that is busy
 HEAD_USER = "nobody"
 
 
@@ -75,6 +76,14 @@ def memory_bytes(name):
     raise AssertionError(name)
 
 
+def end_processes(directory):
+    """Those of a Ray, which name its directory in their arguments."""
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and directory.encode() in (entry / "cmdline").read_bytes():
+                os.kill(int(entry.name), signal.SIGKILL)
+
+
 class Ray:
     """One head and one worker on this machine, with pretended GPUs. The worker's memory monitor kills
     when `margin` more bytes are used than at the start; the head's is off, since both see the memory
@@ -90,6 +99,7 @@ class Ray:
         self.env = env
         self.token = None
         self.processes = []
+        self.last_environment = None
 
     def environment(self):
         total = memory_bytes("MemTotal")
@@ -99,17 +109,33 @@ class Ray:
         return {**plain, "PATH": f"{self.bin}:{os.environ['PATH']}",
                 "RAY_memory_usage_threshold": f"{(used + self.margin) / total:.4f}",
                 "RAY_memory_monitor_refresh_ms": "0", "RAY_USAGE_STATS_ENABLED": "0",
+                "RAY_DASHBOARD_STARTUP_TIMEOUT_S": "300", "RAY_gcs_server_port_wait_time_s": "300",
                 "RAY_enable_worker_prestart": "false", **self.env}
 
     def spawn(self, name, *options, address="127.0.0.1", **env):
+        self.last_environment = {**self.environment(), **env}
         log = open(self.temp / f"{name}.log", "ab")
         self.processes.append(subprocess.Popen(
             [str(self.bin / "ray"), "start", "--block", f"--node-ip-address={address}",
              f"--dashboard-agent-listen-port={free_port()}", "--min-worker-port=0",
              "--max-worker-port=0", "--object-store-memory=100000000", *options],
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**self.environment(), **env},
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.last_environment,
             cwd=self.temp, start_new_session=True))
         log.close()
+
+    def wait_started(self, name, ready):
+        """`ray start` gives up after 30 s, which a busy machine may need: then once more."""
+        process = self.processes[-1]
+        try:
+            wait_for(lambda: ready() or process.poll() is not None, f"the node {name}")
+            if process.poll() is not None:
+                self.processes[-1] = subprocess.Popen(
+                    process.args, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL, env=self.last_environment, cwd=self.temp,
+                    start_new_session=True)
+                wait_for(ready, f"the node {name}, started twice")
+        except AssertionError as late:
+            raise AssertionError(f"{late}\n{(self.temp / f'{name}.log').read_text()}") from None
 
     def second(self, address, temp):
         """One more node, at another address of this machine, as if it were another machine."""
@@ -117,8 +143,7 @@ class Ray:
         self.spawn(temp, f"--address=127.0.0.1:{self.gcs}", f"--temp-dir={self.temp}/{temp}",
                    "--num-cpus=2", "--num-gpus=1", '--resources={"second": 1}',
                    address=address)
-        wait_for(lambda: {node["node_id"] for node in self.nodes()} - former,
-                 f"the node at {address} ({self.temp}/{temp}.log)")
+        self.wait_started(temp, lambda: {node["node_id"] for node in self.nodes()} - former)
         return self.processes.pop()
 
     def nodes(self):
@@ -129,13 +154,13 @@ class Ray:
                    f"--dashboard-port={self.port}", f"--temp-dir={self.temp}/r",
                    f"--ray-client-server-port={free_port()}", "--num-cpus=4", "--num-gpus=1",
                    *([] if worker else ['--resources={"worker": 1}']))
-        wait_for(self.alive, f"the dashboard ({self.temp}/head.log)")
+        self.wait_started("head", self.alive)
         if worker:
             # A directory of its own: nodes that share one unpack packages over each other.
             self.spawn("worker", f"--address=127.0.0.1:{self.gcs}", f"--temp-dir={self.temp}/w",
                        "--num-cpus=2", "--num-gpus=1",
                        '--resources={"worker": 1}', RAY_memory_monitor_refresh_ms="100")
-            wait_for(lambda: len(self.nodes()) == 2, f"the worker ({self.temp}/worker.log)")
+            self.wait_started("worker", lambda: len(self.nodes()) == 2)
         return self
 
     def stop(self):
@@ -149,11 +174,7 @@ class Ray:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        for entry in Path("/proc").iterdir():
-            with contextlib.suppress(OSError):
-                if entry.name.isdigit() and f"{self.temp}/{temp}".encode() in (
-                        entry / "cmdline").read_bytes():
-                    os.kill(int(entry.name), signal.SIGKILL)
+        end_processes(f"{self.temp}/{temp}")
 
     def remove(self):
         self.stop()
@@ -164,8 +185,15 @@ class Ray:
     def get(self, path):
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         request = urllib.request.Request(self.url + path, headers=headers)
-        with urllib.request.urlopen(request, timeout=20) as answer:
-            return json.load(answer)
+        for last in (False, False, True):
+            try:
+                with urllib.request.urlopen(request, timeout=60) as answer:
+                    return json.load(answer)
+            except (http.client.HTTPException, TimeoutError):
+                if last:
+                    raise
+                time.sleep(1)
+        return None
 
     def has_package(self, uri):
         try:

@@ -16,10 +16,10 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="another user's direct
 ADDRESS = "127.0.0.2"
 
 
-@pytest.fixture
-def node(ray, service, request):
+@pytest.fixture(scope="module")
+def node(ray, service):
     """The second machine: (ends it, its directory)."""
-    temp = ray.temp / request.node.name[:12]
+    temp = ray.temp / "second"
     temp.mkdir(mode=0o700)
     process = ray.second(ADDRESS, temp.name)
     agent = Node(service, ADDRESS, temp)
@@ -28,45 +28,6 @@ def node(ray, service, request):
     finally:
         ray.end(process, temp.name)
         agent.stop()
-        wait_for(lambda: all(node["state"] == "DEAD" for node in ray.nodes()
-                             if node["node_ip"] == ADDRESS), "Ray to miss the node")
-
-
-def test_logs_of_a_node_that_is_gone(ray, service, node, tmp_path):
-    """The driver knows only that its actor died with its node."""
-    end, temp = node
-    work = ray_jobs.stage(tmp_path / "work", alone=True, node="second")
-    ray.submit("gone", work, *MODULE, *FLAGS, env_vars=ray_jobs.environment(),
-               metadata={"oom_retry": "auto", "oom_max_retries": "0"})
-
-    def told():
-        return [path for path in temp.glob("session_2*/logs/worker-*.err")
-                if "OutOfMemoryError" in path.read_text()]
-    wait_for(told, "the worker's traceback")
-    end()
-    story = service.wait("gone", "stopped", "failed", "completed")
-    assert "OutOfMemoryError" not in ray.logs("gone")
-    incident = story["attempts"][0]["incident"]
-    assert (incident["oom"], incident["domain"], incident["framework"]) == (True, "gpu", "relax"), \
-        service.log()
-    assert incident["cause"]["file"].startswith(f"{ADDRESS}:worker-")
-
-
-def test_driver_of_a_node_that_is_gone(ray, service, node, tmp_path):
-    """It hangs, and its node dies before anybody has read that it has run out."""
-    end, temp = node
-    work = ray_jobs.stage(tmp_path / "work", hangs=True, node="second")
-    service.kill()
-    ray.submit("lost", work, *MODULE, *FLAGS, env_vars=ray_jobs.environment(),
-               options=['--entrypoint-resources={"second": 0.1}'],
-               metadata={"oom_retry": "auto", "oom_max_retries": "0", "oom_grace_s": "0"})
-    wait_for(lambda: "OutOfMemoryError" in ray.logs("lost", "*"), "the driver's traceback")
-    end()
-    ray.wait("lost", "FAILED")
-    service.start()
-    story = service.wait("lost", "stopped", "failed", "completed")
-    assert story["attempts"][0]["incident"]["domain"] == "gpu", service.log()
-    assert story["attempts"][0]["incident"]["cause"]["file"] == f"{ADDRESS}:job-driver-lost.log"
 
 
 def test_script_on_another_machine(ray, service, node, tmp_path):
@@ -84,3 +45,34 @@ def test_script_on_another_machine(ray, service, node, tmp_path):
     assert (unpacked / "run.sh").read_text() != (work / "run.sh").read_text()
     assert (unpacked / "driver.py").read_text() == (ray_jobs.HERE / "driver.py").read_text()
     assert not list((service.dir / "tmp").iterdir())
+
+
+def test_logs_of_a_node_that_is_gone(ray, service, node, tmp_path):
+    """It dies before anybody has looked. One driver ran elsewhere and knows only that its actor died
+    with its node; the other one's own log is on that node."""
+    end, temp = node
+    env = ray_jobs.environment()
+    alone = ray_jobs.stage(tmp_path / "alone", alone=True, node="second")
+    hangs = ray_jobs.stage(tmp_path / "hangs", hangs=True, node="second")
+    wish = {"oom_retry": "auto", "oom_max_retries": "0", "oom_grace_s": "0"}
+    service.kill()
+    ray.submit("actor", alone, *MODULE, *FLAGS, env_vars=env, metadata=wish)
+    ray.submit("driver", hangs, *MODULE, *FLAGS, env_vars=env, metadata=wish,
+               options=['--entrypoint-resources={"second": 0.1}'])
+
+    def told():
+        return [path for path in temp.glob("session_2*/logs/worker-*.err")
+                if "OutOfMemoryError" in path.read_text()]
+    wait_for(told, "the worker's traceback")
+    wait_for(lambda: "OutOfMemoryError" in ray.logs("driver", temp.name), "the driver's traceback")
+    end()
+    for name in ("actor", "driver"):
+        assert ray.wait(name)["status"] == "FAILED"
+    assert "OutOfMemoryError" not in ray.logs("actor")
+    service.start()
+    for name, file in (("actor", f"{ADDRESS}:worker-"), ("driver", f"{ADDRESS}:job-driver-driver.")):
+        story = service.wait(name, "stopped", "failed", "completed")
+        incident = story["attempts"][0]["incident"]
+        assert (incident["oom"], incident["domain"], incident["framework"]) == (
+            True, "gpu", "relax"), service.log()
+        assert incident["cause"]["file"].startswith(file)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import ray_jobs
-from ray_harness import REPO, free_port
+from ray_harness import REPO, end_processes, free_port
 
 # As people write it, with ports that are free here. Nobody stops the cluster: Slurm would, at the
 # job's end. Its first lines tell what was there before it.
@@ -25,11 +25,13 @@ ss -Hltn 'sport = {gcs} or sport = {port}' | wc -l >>left
 ray start --head --node-ip-address=127.0.0.1 --port={gcs} --dashboard-port={port} \\
    --dashboard-agent-listen-port={agent} --ray-client-server-port={client} --temp-dir={temp} \\
    --min-worker-port=0 --max-worker-port=0 --num-cpus=4 --num-gpus=2 --resources='{{"worker": 1}}' \\
-   --object-store-memory=100000000 --disable-usage-stats >ray-start.log 2>&1
+   --object-store-memory=100000000 --disable-usage-stats
 for try in $(seq 120); do
-   ray job list --address http://127.0.0.1:{port} >/dev/null 2>&1 && break
+   ray job list --address http://127.0.0.1:{port} >/dev/null 2>&1 &&
+      (echo >/dev/tcp/127.0.0.1/{agent}) 2>/dev/null && break
    sleep 1
 done
+sleep 3
 ARGS=(
 {flags}
 )
@@ -62,12 +64,14 @@ def slurm(ray_programs):
         yield one
     finally:
         one.stop()
+        end_processes(f"{temp}/")  # where Slurm does not track them by cgroup, they outlive the job
         shutil.rmtree(home, ignore_errors=True)
 
 
 def test_one_retry_for_one_failure(slurm, ray_programs):
     work = ray_jobs.stage(slurm.dir.parent / "work")
-    flags = "\n".join(f"   {word}" for word in ray_jobs.FLAGS)
+    # One change is enough for so many tokens, and each attempt starts a cluster.
+    flags = "\n".join(f"   {word}".replace("12288", "8192") for word in ray_jobs.FLAGS)
     (work / "job.sh").write_text(SCRIPT.format(
         flags=flags, port=slurm.port, gcs=free_port(), agent=free_port(), client=free_port(),
         temp=slurm.temp))
@@ -75,11 +79,11 @@ def test_one_retry_for_one_failure(slurm, ray_programs):
         os.chown(path, slurm.owner.pw_uid, slurm.owner.pw_gid)
     job = slurm.sbatch(work, "--mem=0", "job.sh",
                        env={"PATH": f"{ray_programs}:{os.environ['PATH']}", "HOME": str(work)})
-    record = job.wait(seconds=280)
+    record = job.wait(seconds=900)
     assert record["JobState"] == "COMPLETED", job.output()[-6000:]
     story = json.loads(slurm.oomctl("history", "--json", job.id).stdout)
     count = len(story["attempts"])
-    assert count >= 3 and ray_jobs.outcomes(story) == ["oom"] * (count - 1) + ["completed"]
+    assert count == 2 and ray_jobs.outcomes(story) == ["oom"] * (count - 1) + ["completed"]
     assert {attempt["mode"] for attempt in story["attempts"][1:]} == {"inplace"}
     # Nothing of an attempt was left for the next one: processes, ports.
     assert (work / "left").read_text().split() == ["0", "0"] * count
