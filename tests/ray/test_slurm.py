@@ -22,10 +22,14 @@ SCRIPT = """#!/bin/bash
 set -e
 ps -eo args | grep -c '{temp}/[s]ession_' >>left || true
 ss -Hltn 'sport = {gcs} or sport = {port}' | wc -l >>left
-ray start --head --node-ip-address=127.0.0.1 --port={gcs} --dashboard-port={port} \\
+start() {{
+   ray start --head --node-ip-address=127.0.0.1 --port={gcs} --dashboard-port={port} \\
    --dashboard-agent-listen-port={agent} --ray-client-server-port={client} --temp-dir={temp} \\
    --min-worker-port=0 --max-worker-port=0 --num-cpus=4 --num-gpus=2 --resources='{{"worker": 1}}' \\
    --object-store-memory=100000000 --disable-usage-stats
+}}
+# It gives up after 30 s, which a busy machine may need.
+start || {{ pkill -f '{temp}/[s]ession_'; sleep 3; start; }}
 for try in $(seq 120); do
    ray job list --address http://127.0.0.1:{port} >/dev/null 2>&1 &&
       (echo >/dev/tcp/127.0.0.1/{agent}) 2>/dev/null && break
@@ -90,7 +94,7 @@ def test_one_retry_for_one_failure(slurm, ray_programs):
     # The watcher saw each of these clusters and left its job alone.
     log = slurm.log("oomagent.out")
     sessions = set(re.findall(r"is (session_\S+), ", log))
-    assert len(sessions) == count, log
+    assert len(sessions) >= count, log
     assert log.count("left alone: its cluster lives inside") == count, log
     # As many submissions as attempts, one in each cluster, and no lineage of Ray.
     drivers = list(slurm.temp.glob("session_2*/logs/job-driver-*.log"))
