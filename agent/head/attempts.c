@@ -426,7 +426,7 @@ int attempts_ask(struct service *service, const struct service_request *request,
 int attempts_note(struct service *service, const struct service_request *request,
                   const char *const *args, json_t **reply, struct oom_error *err)
 {
-    static const char *const columns[] = {"diff", "applied", "proof", "acted"};
+    static const char *const columns[] = {"diff", "applied", "proof", "acted", "mode"};
     const json_t *body = request->body;
     int64_t id = json_get_int(body, "lineage", 0), number = json_get_int(body, "attempt", 0);
     json_t *lineage = NULL;

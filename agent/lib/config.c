@@ -29,6 +29,8 @@ static const struct key {
     {"role", TEXT, FIELD(role), 0, "both"},
     {"admins", LIST, FIELD(admins), FIELD(admin_count), NULL},
     {"scheduler", TEXT, FIELD(scheduler), 0, "slurm"},
+    {"nvidia_smi", TEXT, FIELD(nvidia_smi), 0, "/usr/bin/nvidia-smi"},
+    {"gpu_wait_s", NUMBER, FIELD(gpu_wait_s), 0, NULL},
     {"slurmrestd", TEXT, FIELD(slurmrestd), 0, ""},
     {"ray_clusters", LIST, FIELD(ray_clusters), FIELD(ray_cluster_count), NULL},
     {"node_listen", TEXT, FIELD(node_listen), 0, NULL},
@@ -46,6 +48,7 @@ static const struct key {
 #undef FIELD
 };
 
+enum { DEFAULT_GPU_WAIT_S = 30 };
 enum { KEY_COUNT = sizeof(keys) / sizeof(keys[0]) };
 
 static void *at(struct config *config, size_t offset)
@@ -76,6 +79,7 @@ static int set_defaults(struct config *config, struct oom_error *err)
 {
     memset(config, 0, sizeof(*config));
     config->limits = service_default_limits;
+    config->gpu_wait_s = DEFAULT_GPU_WAIT_S;
     for (size_t i = 0; i < KEY_COUNT; i++) {
         char **text = at(config, keys[i].offset);
         if (keys[i].kind == TEXT && keys[i].absent && !(*text = strdup(keys[i].absent)))

@@ -27,6 +27,8 @@ struct config {
     char **admins;   /* user names that see and edit everything, besides root */
     size_t admin_count;
     char *scheduler;     /* "slurm", "none" */
+    char *nvidia_smi;    /* says who holds GPU memory; not asked unless it is root's own */
+    int gpu_wait_s;      /* for the old attempt's GPU memory, at most */
     char *slurmrestd;    /* "": jobs are submitted by sbatch; else agent/sched/slurm_rest.h */
     char **ray_clusters; /* dashboards to watch: ray_options_parse (agent/sched/ray.h) */
     size_t ray_cluster_count;

@@ -12,7 +12,7 @@
  * own_restart.c: a framework that begins again by itself.
  * next.c, findings.c, body.c: what comes next.
  * start.c, resubmit.c: starting it.
- * leftovers.c: nothing of the old attempt survives.
+ * leftovers.c, gpumem.c: nothing of the old attempt survives.
  * after.c: in the place of a supervisor that was lost.
  * say.c: the lines that people read. */
 #ifndef AGENT_RUN_RUN_H
@@ -204,6 +204,13 @@ void leftovers_signal(int signal_number);
 
 /* Removes shared memory files that the ended attempt left; returns how many. */
 int leftovers_shm(int64_t since_ms);
+
+/* --- gpumem.c ----------------------------------------------------------------------------------
+ */
+
+/* Waits, for a bounded time, until the ended attempt's GPU memory is free, and kills what it left
+ * there. False: somebody else holds memory of the job's cards; `who` is a few words about that. */
+bool gpumem_wait(const struct run *run, char *who, size_t size);
 
 /* --- proof.c -----------------------------------------------------------------------------------
  */

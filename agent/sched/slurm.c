@@ -110,6 +110,8 @@ static int describe(const char *job, struct oom_values *facts, struct oom_error 
         if (gpus && atoll(gpus + 9) > 0)
             set_fact(facts, "slurm.gpus", atoll(gpus + 9));
     }
+    if (slurm_field(text, "ExcNodeList", word, sizeof(word)) && strcmp(word, "(null)") != 0)
+        oom_values_set(facts, "slurm.excluded", word, OOM_SOURCE_SCHEDULER, NULL);
     int64_t mem_mib = -1;
     if (slurm_field(text, "MinMemoryNode", word, sizeof(word)))
         mem_mib = slurm_mib(word);
@@ -140,7 +142,7 @@ static int limits(struct oom_values *facts, struct oom_error *err)
 static int update(const char *job, const struct oom_edits *resources, const char *start,
                   struct oom_error *err)
 {
-    char id[80], mem[64], when[64];
+    char id[80], mem[64], when[64], excluded[4200];
     const char *argv[8] = {"scontrol", "update", id};
     int n = 3;
 
@@ -149,6 +151,13 @@ static int update(const char *job, const struct oom_edits *resources, const char
         if (strcmp(resources->items[i].knob, "slurm:mem") == 0 && resources->items[i].new_value) {
             snprintf(mem, sizeof(mem), "MinMemoryNode=%s", resources->items[i].new_value);
             argv[n++] = mem;
+        }
+    for (size_t i = 0; i < resources->count; i++)
+        if (strcmp(resources->items[i].knob, "slurm:exclude") == 0 &&
+            resources->items[i].new_value) {
+            snprintf(excluded, sizeof(excluded), "ExcNodeList=%s", resources->items[i].new_value);
+            argv[n++] = excluded;
+            break;
         }
     snprintf(when, sizeof(when), "StartTime=%s", start);
     argv[n++] = when;
