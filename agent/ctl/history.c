@@ -8,6 +8,7 @@
 #include "agent/ctl/ctl.h"
 #include "agent/ctl/lineage_text.h"
 #include "agent/ctl/since.h"
+#include "agent/ctl/story.h"
 #include "agent/lib/humanize.h"
 #include "agent/lib/jsonget.h"
 #include "agent/lib/table.h"
@@ -146,6 +147,7 @@ int ctl_history(int argc, char **argv)
         ctl_print_json(reply);
     } else if (a.job) {
         print_tree(reply);
+        story_advise_back(reply);
     } else if (json_array_size(json_object_get(reply, "lineages")) == 0) {
         puts("No lineages yet: nothing has run under oomretry here.");
     } else {

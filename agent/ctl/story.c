@@ -131,22 +131,29 @@ static const char *last_diff(const json_t *attempts)
     return diff;
 }
 
-/* After a long good run the last step may be more than the job needs. */
-static void advise_back(const json_t *attempts)
+/* Without the last step it ran out, so that one is needed; the one before it did not help by
+ * itself, and may do nothing beside the last. */
+void story_advise_back(const json_t *reply)
 {
+    const json_t *attempts = json_object_get(reply, "attempts");
     size_t count = json_array_size(attempts);
     const json_t *last = json_array_get(attempts, count - 1);
-    const json_t *decision = json_object_get(last, "decision");
+    const json_t *before = count < 3 ? NULL : json_array_get(attempts, count - 2);
+    const json_t *decision = json_object_get(before, "decision");
+    const char *rung = json_get_string(decision, "rung", "");
+    const char *state = json_get_string(json_object_get(reply, "lineage"), "state", "");
     int64_t ran = json_get_int(last, "ended_ms", 0) - json_get_int(last, "started_ms", 0);
     char changed[400], took[32];
 
-    if (count < 3 || ran < LONG_RUN_MS || !json_is_object(decision))
+    if (strcmp(state, "completed") != 0 || ran < LONG_RUN_MS || !*rung ||
+        !json_is_object(json_object_get(last, "decision")) ||
+        strcmp(json_get_string(json_object_get(last, "decision"), "taken_back", ""), rung) == 0)
         return;
-    lineage_changed(json_object_get(last, "edits"), changed, sizeof(changed));
+    lineage_changed(json_object_get(before, "edits"), changed, sizeof(changed));
     humanize_duration(ran, took, sizeof(took));
-    printf("It ran for %s like this. The last step (rung %s: %s) may have been more than it needs: "
-           "to get its cost back, try the patch without it.\n",
-           took, json_get_string(decision, "rung", ""), changed);
+    printf("It ran for %s like this. The step before the last (rung %s: %s) was not enough by "
+           "itself and may be more than it needs now: to get its cost back, try without it.\n",
+           took, rung, changed);
 }
 
 static void tell_end(const json_t *lineage, const json_t *attempts)
@@ -161,8 +168,6 @@ static void tell_end(const json_t *lineage, const json_t *attempts)
     tell_skipped(json_object_get(json_object_get(last, "evidence"), "skipped"));
     if (*advice)
         printf("What could be done: %s\n", advice);
-    if (strcmp(state, "completed") == 0)
-        advise_back(attempts);
     if (diff && strcmp(state, "completed") == 0)
         printf("\nThis patch makes the working settings permanent:\n");
     else if (diff)
@@ -208,6 +213,7 @@ void story_explain(const json_t *reply, const char *what)
         tell_own_restarts(attempt);
     }
     tell_end(lineage, attempts);
+    story_advise_back(reply);
 }
 
 static void print_windows(const json_t *windows)

@@ -7,6 +7,9 @@
 #include <jansson.h>
 
 void story_explain(const json_t *reply, const char *what);
+
+/* After a long good run: which step may be taken back. Says nothing otherwise. */
+void story_advise_back(const json_t *reply);
 void story_facts(const json_t *reply, const char *what);
 
 #endif
