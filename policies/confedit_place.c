@@ -208,12 +208,20 @@ static int add_flow(struct conf_changes *changes, uint32_t map, const char *path
     return conf_change(changes, at, at, text);
 }
 
+/* A path of which some key is empty. */
+static bool has_gap(const char *path)
+{
+    return !*path || *path == '.' || path[strlen(path) - 1] == '.' || strstr(path, "..");
+}
+
 /* `value` is text as it is to stand in the file. */
 static int add_pair(struct conf_changes *changes, uint32_t map, const char *path, const char *value)
 {
     const struct conf_tree *tree = changes->tree;
     const struct conf_node *node = &tree->nodes[map];
 
+    if (has_gap(path))
+        return conf_refuse(changes, map, path, "is no path of a setting");
     if (node->style == '{')
         return add_flow(changes, map, path, value);
     if (!node->first)
@@ -257,6 +265,8 @@ static int open_group(struct conf_changes *changes, uint32_t index, const char *
     const struct conf_tree *tree = changes->tree;
     const struct conf_node *node = &tree->nodes[index];
     uint32_t colon = node->key ? conf_behind_colon(tree, index) : 0;
+    if (has_gap(path))
+        return conf_refuse(changes, index, path, "is no path of a setting");
     bool block = !tree->json && node->start == node->end && node->from == node->end && colon &&
                  tree->nodes[node->parent].style != '{';
 
@@ -380,8 +390,8 @@ int conf_place(struct conf_changes *changes, const struct oom_confedit *edit)
         return 0;
     if (tree->root && !conf_is_null(&tree->nodes[tree->root]))
         return set_under(&setter, tree->root, edit->path);
-    if (tree->json)
-        return conf_refuse(changes, 0, edit->path, "the file holds no settings");
+    if (tree->json || has_gap(edit->path))
+        return conf_refuse(changes, 0, edit->path, "there is no place for it");
     char *value = conf_value_text(tree, edit, NULL);
     int rc = value
                  ? add_line(changes, tree->length, nested_block(tree, edit->path, value, 0, false))
