@@ -247,7 +247,8 @@ int rw_analyse(struct rw_analysis *a, const struct oom_script *script, const cha
         return 0;
     }
     for (size_t d = 0; d < like->rw.decision_count; d++)
-        rw_decision_at(rw, like->rw.decisions[d].key, like->rw.decisions[d].choices, NULL);
+        rw_decision_at(rw, like->rw.decisions[d].key, like->rw.decisions[d].choices, NULL)
+            ->relevant = like->rw.decisions[d].relevant;
     for (size_t w = 0; w < like->count; w++)
         walk_world(a, like->worlds[w].last, like->worlds[w].flip, like->worlds[w].flip_choice);
     find_training(a, policy);

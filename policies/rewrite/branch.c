@@ -9,13 +9,22 @@
 
 #define MAX_WAYS 64
 
+static struct rw_decision *find_decision(const struct rw *rw, uint64_t key)
+{
+    for (size_t i = rw->decision_buckets[key % RW_DECISION_BUCKETS]; i;
+         i = rw->decisions[i - 1].next)
+        if (rw->decisions[i - 1].key == key)
+            return &rw->decisions[i - 1];
+    return NULL;
+}
+
 struct rw_decision *rw_decision_at(struct rw *rw, uint64_t key, int choices, const char *name)
 {
     size_t *bucket = &rw->decision_buckets[key % RW_DECISION_BUCKETS];
+    struct rw_decision *known = find_decision(rw, key);
 
-    for (size_t i = *bucket; i; i = rw->decisions[i - 1].next)
-        if (rw->decisions[i - 1].key == key)
-            return &rw->decisions[i - 1];
+    if (known)
+        return known;
     rw->decisions = rw_more(&rw->arena, rw->decisions, rw->decision_count, &rw->decision_capacity,
                             sizeof(*rw->decisions));
     struct rw_decision *decision = &rw->decisions[rw->decision_count++];
@@ -90,6 +99,9 @@ static bool may_start(struct rw *rw, const struct rw_buf *buf, const struct rw_n
     static const char *const words[] = {"python", "run",  "launch", "speed", "ray",
                                         "sbatch", "-cli", "bash",   ".sh",   "axolotl",
                                         "trl",    "vllm", "source", "eval",  NULL};
+    /* What changes variables or arguments without an assignment. */
+    static const char *const setters[] = {"set",     "shift",     "read",   "mapfile", ".",
+                                          "getopts", "readarray", "printf", "let",     NULL};
     const char *bytes = buf->bytes + node->start;
     size_t length = node->end - node->start;
     size_t name = 0;
@@ -99,6 +111,10 @@ static bool may_start(struct rw *rw, const struct rw_buf *buf, const struct rw_n
             return true;
     while (name < length && bytes[name] != ' ' && bytes[name] != '\n')
         name++;
+    for (size_t i = 0; setters[i]; i++)
+        if (strlen(setters[i]) == name && memcmp(bytes, setters[i], name) == 0 &&
+            (bytes[0] != 'p' || memmem(bytes, length, " -v ", 4)))
+            return true;
     if (memchr(bytes, '$', name))
         return true;
     return rw_function_find(rw, rw_strndup(&rw->arena, bytes, name)) != NULL;
@@ -118,6 +134,8 @@ static void note(struct rw *rw, const struct rw_buf *buf, struct rw_decision *de
             add_var(rw, &decision->assigned, rw_var_at(rw, buf->bytes + name->start, length));
         } else if (node->type == RW_N_COMMAND) {
             decision->commands |= may_start(rw, buf, node);
+        } else if (node->type == RW_N_FUNCTION || node->type == RW_N_UNSET) {
+            decision->commands = true;
         }
         if (node->first)
             note(rw, buf, decision, node->first, 0);
@@ -208,12 +226,25 @@ static void find_bodies(const struct rw_buf *buf, const struct rw_node *node, st
             b->to[i] = 0;
 }
 
+/* In the worlds that differ in one decision from those walked before, a branch that cannot matter
+ * is passed by: what it does was seen there. */
+static bool idle(const struct rw *rw, const struct rw_buf *buf, uint64_t key, uint32_t condition)
+{
+    if (rw->flip == SIZE_MAX || !condition || buf->nodes[condition].type != RW_N_TEST ||
+        find_decision(rw, settled_key(key)))
+        return false;
+    const struct rw_decision *decision = find_decision(rw, key);
+    return decision && !decision->relevant;
+}
+
 void rw_conditional(struct rw *rw, struct rw_buf *buf, const struct rw_node *node)
 {
     uint64_t key = rw_hash(buf->key, node->order), avoid = 0;
     struct bodies b;
 
     find_bodies(buf, node, &b);
+    if (idle(rw, buf, key, b.condition))
+        return;
     for (uint32_t i = node->first; i && !rw_is_token(buf, &buf->nodes[i], "then");
          i = buf->nodes[i].next)
         rw_walk_node(rw, buf, i, NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The grammar is wanted for the structure of a script, not for what is inside its words: quoted
- * text and expansions are shown to it as plain letters. It is then several times faster, and what
- * it does not know about words cannot trip it. Offsets stay the same. */
+ * text and expansions are shown to it as plain letters, comments as blanks. It is then several
+ * times faster, and what it does not know about words cannot trip it. Offsets stay the same. */
 #include <ctype.h>
 #include <string.h>
 
@@ -48,7 +48,7 @@ void rw_mask_words(const char *bytes, uint32_t length, char *out)
         uint32_t stop = at;
         if (c == '#' && fresh) {
             while (at < length && bytes[at] != '\n')
-                at++;
+                out[at++] = ' ';
             continue;
         }
         if (c == '\\') {
