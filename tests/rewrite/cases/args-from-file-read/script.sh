@@ -1,0 +1,2 @@
+#!/bin/bash
+python pretrain_gpt.py $(<flags.txt) --bf16

@@ -1,0 +1,2 @@
+#!/bin/bash
+python3	train.py	"--colocate"	"--max-tokens-per-gpu"	'8192'	--rollout-batch-size	"32"

@@ -1,0 +1,7 @@
+#!/bin/bash
+python3 train.py \
+   --colocate \
+   --max-tokens-per-gpu 8192 \
+
+# end
+echo done

@@ -1,0 +1,7 @@
+#!/bin/bash
+python3 train.py --colocate \
+   --max-tokens-per-gpu \
+      8192 \
+   --log-probs-chunk-size \
+      1024 \
+   --rollout-batch-size 32
