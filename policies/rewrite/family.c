@@ -300,6 +300,9 @@ bool rw_satisfied(struct rw *rw, const struct oom_policy *policy, const struct r
         return wanted_off(policy, knob);
     if (!knob->value)
         return false;
+    /* argparse has no word that takes a switch back. */
+    if (hit.form == RW_FORM_SWITCH && oom_policy_family(policy) == OOM_FAMILY_ARGPARSE)
+        return strcasecmp(knob->value, "true") == 0;
     return rw_same_value(rw_hit_value(rw, cmd, &hit), knob->value) &&
            !rw_outrun(policy, cmd, hit.value_field + 1);
 }
