@@ -9,7 +9,7 @@
 #include "policies/confedit_place.h"
 #include "policies/confedit_text.h"
 
-#define MAX_PINS 64
+#define MAX_PINS 32
 
 /* A text and what it says. */
 struct version {

@@ -220,8 +220,6 @@ static int add_pair(struct conf_changes *changes, uint32_t map, const char *path
     const struct conf_tree *tree = changes->tree;
     const struct conf_node *node = &tree->nodes[map];
 
-    if (has_gap(path))
-        return conf_refuse(changes, map, path, "is no path of a setting");
     if (node->style == '{')
         return add_flow(changes, map, path, value);
     if (!node->first)
@@ -265,8 +263,6 @@ static int open_group(struct conf_changes *changes, uint32_t index, const char *
     const struct conf_tree *tree = changes->tree;
     const struct conf_node *node = &tree->nodes[index];
     uint32_t colon = node->key ? conf_behind_colon(tree, index) : 0;
-    if (has_gap(path))
-        return conf_refuse(changes, index, path, "is no path of a setting");
     bool block = !tree->json && node->start == node->end && node->from == node->end && colon &&
                  tree->nodes[node->parent].style != '{';
 
@@ -388,9 +384,11 @@ int conf_place(struct conf_changes *changes, const struct oom_confedit *edit)
         oom_confedit_same(conf_is_null(&tree->nodes[now]) ? NULL : tree->nodes[now].text,
                           edit->value))
         return 0;
+    if (!now && has_gap(edit->path))
+        return conf_refuse(changes, 0, edit->path, "is no path of a setting");
     if (tree->root && !conf_is_null(&tree->nodes[tree->root]))
         return set_under(&setter, tree->root, edit->path);
-    if (tree->json || has_gap(edit->path))
+    if (tree->json)
         return conf_refuse(changes, 0, edit->path, "there is no place for it");
     char *value = conf_value_text(tree, edit, NULL);
     int rc = value

@@ -9,10 +9,10 @@
 #include "policies/conffile.h"
 #include "policies/conftree.h"
 
-#define MAX_ENTRIES     20000
+#define MAX_ENTRIES     8192
 #define MAX_DEPTH       24
 #define MAX_VALUE_BYTES 4096
-#define MAX_STEPS       100000 /* aliases of aliases can be of any number */
+#define MAX_STEPS       32768 /* aliases of aliases can be of any number */
 
 enum oom_config_format oom_config_format_of(const char *path)
 {

@@ -74,6 +74,15 @@ static uint32_t anchor_named(const struct conf_tree *tree, const char *name)
     return 0;
 }
 
+/* An alias inside of what it names stands for nothing. */
+static bool is_open(const struct conf_builder *builder, uint32_t node)
+{
+    for (size_t i = 0; i < builder->depth; i++)
+        if (builder->levels[i].node == node)
+            return true;
+    return false;
+}
+
 static int keep_name(struct conf_tree *tree, struct conf_node *node, const yaml_char_t *name)
 {
     if (!name)
@@ -127,6 +136,8 @@ static int on_event(struct yaml_reader *r, const yaml_event_t *event)
         if (keep_name(tree, &node, event->data.alias.anchor) != 0)
             return -1;
         node.target = anchor_named(tree, node.name);
+        if (is_open(&r->builder, node.target))
+            node.target = 0;
         return conf_add(&r->builder, &node);
     case YAML_MAPPING_START_EVENT:
         node.kind = CONF_MAP;

@@ -7,6 +7,7 @@
 #include "policies/conftree.h"
 
 #define MAX_MERGES 16
+#define MAX_LOOKS  4096 /* maps that one key is looked for in: merges of merges can be many */
 
 uint32_t conf_deref(const struct conf_tree *tree, uint32_t node)
 {
@@ -44,12 +45,12 @@ static bool key_is(const struct conf_tree *tree, uint32_t value, const char *key
 }
 
 static uint32_t child(const struct conf_tree *tree, uint32_t map, const char *key, size_t length,
-                      bool own, int depth)
+                      bool own, int *left, int depth)
 {
     uint32_t found = 0;
 
     map = conf_deref(tree, map);
-    if (!map || tree->nodes[map].kind != CONF_MAP || depth > MAX_MERGES)
+    if (!map || tree->nodes[map].kind != CONF_MAP || depth > MAX_MERGES || (*left)-- <= 0)
         return 0;
     for (uint32_t i = tree->nodes[map].first; i; i = tree->nodes[i].next)
         if (key_is(tree, i, key, length))
@@ -59,10 +60,10 @@ static uint32_t child(const struct conf_tree *tree, uint32_t map, const char *ke
             continue;
         uint32_t from = conf_deref(tree, i);
         if (from && tree->nodes[from].kind == CONF_MAP)
-            found = child(tree, from, key, length, false, depth + 1);
+            found = child(tree, from, key, length, false, left, depth + 1);
         for (uint32_t k = from && tree->nodes[from].kind == CONF_LIST ? tree->nodes[from].first : 0;
              k && !found; k = tree->nodes[k].next)
-            found = child(tree, k, key, length, false, depth + 1);
+            found = child(tree, k, key, length, false, left, depth + 1);
     }
     return found;
 }
@@ -70,7 +71,9 @@ static uint32_t child(const struct conf_tree *tree, uint32_t map, const char *ke
 uint32_t conf_child(const struct conf_tree *tree, uint32_t map, const char *key, size_t length,
                     bool own)
 {
-    return child(tree, map, key, length, own, 0);
+    int left = MAX_LOOKS;
+
+    return child(tree, map, key, length, own, &left, 0);
 }
 
 uint32_t conf_step(const struct conf_tree *tree, uint32_t map, const char *path, bool own,

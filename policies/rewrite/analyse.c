@@ -224,6 +224,7 @@ int rw_analyse(struct rw_analysis *a, const struct oom_script *script, const cha
     rw->step_limit = STEP_LIMIT;
     rw->env_names = env_names;
     rw->env_count = env_count;
+    rw->overlay = changes ? changes->overlay : NULL;
     if (setjmp(rw->bail)) {
         rw_analysis_free(a);
         return oom_errorf(err, "%s: too large or too deeply nested to be followed",

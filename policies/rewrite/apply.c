@@ -5,31 +5,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policies/rewrite/sides.h"
+#include "policies/rewrite/apply.h"
 
-struct job {
-    const struct oom_script *script;
-    const struct oom_policy *policy;
-    struct rw_analysis before;
-    struct rw_knob *knobs;
-    size_t knob_count;
-    const char **env_names;
-    size_t env_count;
-    struct rw_tasks tasks;
-    struct rw_sides sides;
-    struct rw_changes fixed;    /* #SBATCH lines: they change no command */
-    struct rw_changes accepted; /* of the tasks */
-};
+bool rw_add_all(struct rw *rw, struct rw_changes *to, const struct rw_changes *from)
+{
+    struct rw_changes trial = {0};
+
+    for (size_t i = 0; i < to->count; i++)
+        rw_changes_add(rw, &trial, &to->items[i]);
+    for (size_t i = 0; i < from->count; i++)
+        if (!rw_changes_add(rw, &trial, &from->items[i]))
+            return false;
+    *to = trial;
+    return true;
+}
 
 /* Whether the script with these changes does what the accepted tasks want, and nothing else. */
-static int try(struct job *job, const struct rw_changes *changes, struct oom_error *err)
+static int try(struct rw_job *job, const struct rw_changes *changes, struct oom_error *err)
 {
     struct rw_analysis after;
+    struct rw_changes all = {0};
     size_t length;
 
-    const char *bytes = rw_changes_apply(&job->before.rw, changes, job->before.rw.root, &length);
+    if (!rw_add_all(&job->before.rw, &all, changes) ||
+        !rw_copies_follow(&job->before.rw, &job->copies, &all))
+        return oom_errorf(err, "a file that the script calls cannot be replaced by a copy");
+    const char *bytes = rw_changes_apply(&job->before.rw, &all, job->before.rw.root, &length);
     if (rw_analyse(&after, job->script, bytes, length, job->policy, job->env_names, job->env_count,
-                   &job->before, changes, err) != 0)
+                   &job->before, &all, err) != 0)
         return -1;
     int rc;
     if (setjmp(after.rw.bail)) {
@@ -45,20 +48,7 @@ static int try(struct job *job, const struct rw_changes *changes, struct oom_err
     return rc;
 }
 
-static bool add_all(struct rw *rw, struct rw_changes *to, const struct rw_changes *from)
-{
-    struct rw_changes trial = {0};
-
-    for (size_t i = 0; i < to->count; i++)
-        rw_changes_add(rw, &trial, &to->items[i]);
-    for (size_t i = 0; i < from->count; i++)
-        if (!rw_changes_add(rw, &trial, &from->items[i]))
-            return false;
-    *to = trial;
-    return true;
-}
-
-static int place_together(struct job *job)
+static int place_together(struct rw_job *job)
 {
     struct rw_changes all = {0};
 
@@ -66,7 +56,7 @@ static int place_together(struct job *job)
         struct rw_task *task = &job->tasks.items[t];
         if (task->done)
             continue;
-        if (!task->places.count || !add_all(&job->before.rw, &all, &task->places.options[0]))
+        if (!task->places.count || !rw_add_all(&job->before.rw, &all, &task->places.options[0]))
             return -1;
         task->accepted = true;
     }
@@ -86,7 +76,7 @@ static bool in_side_file(const struct rw_cmd *cmd)
     return !buf->editable && !buf->text;
 }
 
-static int place_one_by_one(struct job *job, struct oom_error *err)
+static int place_one_by_one(struct rw_job *job, struct oom_error *err)
 {
     for (size_t t = 0; t < job->tasks.count; t++)
         job->tasks.items[t].accepted = false;
@@ -99,7 +89,7 @@ static int place_one_by_one(struct job *job, struct oom_error *err)
         size_t way = 0;
         for (; way < task->places.count; way++) {
             struct rw_changes trial = job->accepted;
-            if (!add_all(&job->before.rw, &trial, &task->places.options[way]))
+            if (!rw_add_all(&job->before.rw, &trial, &task->places.options[way]))
                 continue;
             if (try(job, &trial, &why) == 0) {
                 job->accepted = trial;
@@ -119,164 +109,8 @@ static int place_one_by_one(struct job *job, struct oom_error *err)
     return 0;
 }
 
-/* ---- what came of it */
-
-static uint32_t root_line(const struct job *job, const struct rw_changes *changes)
-{
-    return changes->count ? rw_line_of(job->before.rw.root, changes->items[0].start) : 0;
-}
-
-static int report_task(struct job *job, const struct rw_task *task, const char *given_old,
-                       struct oom_edits *out)
-{
-    struct rw *rw = &job->before.rw;
-    const char *old = given_old, *where = NULL;
-    struct rw_text text;
-
-    if (task->hit)
-        old = rw_hit_value(rw, task->first, task->hit);
-    else if (task->knob->env && rw_env_value(rw, task->first, task->knob->name + 4, &text))
-        old = rw_text_string(rw, &text);
-    if (!task->done && task->places.count) {
-        struct rw_changes mine = {0};
-        for (size_t w = 0; w < task->places.count && !mine.count; w++) {
-            const struct rw_changes *way = &task->places.options[w];
-            for (size_t i = 0; i < job->accepted.count && !mine.count; i++)
-                if (way->count && way->items[0].start == job->accepted.items[i].start &&
-                    strcmp(way->items[0].text, job->accepted.items[i].text) == 0)
-                    mine = *way;
-        }
-        uint32_t line = root_line(job, &mine);
-        if (line)
-            where = rw_printf(&rw->arena, "%s:%u", job->script->source.name, line);
-    }
-    for (size_t i = 0; i < out->count; i++)
-        if (strcmp(out->items[i].knob, task->knob->name) == 0)
-            return 0;
-    return oom_edits_add(out, task->knob->name, old, task->knob->value, where);
-}
-
-static int report(struct job *job, const struct oom_edits *edits, struct oom_rewrite *out)
-{
-    for (size_t e = 0; e < edits->count; e++) {
-        const struct oom_edit *edit = &edits->items[e];
-        size_t before = out->edits.count;
-        for (size_t t = 0; t < job->tasks.count; t++)
-            if (strcmp(job->tasks.items[t].knob->name, edit->knob) == 0 &&
-                report_task(job, &job->tasks.items[t], edit->old_value, &out->edits) != 0)
-                return -1;
-        if (out->edits.count > before)
-            continue;
-        char where[512];
-        const char *old = edit->old_value, *path, *place;
-        const char *file = rw_file_of(job->policy, edit->knob, &path);
-        where[0] = '\0';
-        if (file) {
-            rw_side_present(&job->before.rw, &job->sides, file, path, &old, &place);
-            snprintf(where, sizeof(where), "%.500s", place ? place : "");
-        }
-        if (strncmp(edit->knob, "slurm:", 6) == 0) {
-            uint32_t line = 0;
-            const char *value =
-                rw_sbatch_value(&job->before.rw, job->before.rw.root, edit->knob + 6, &line);
-            old = value ? value : old;
-            if (value)
-                snprintf(where, sizeof(where), "%.40s:%u", job->script->source.name, line);
-        }
-        if (oom_edits_add(&out->edits, edit->knob, old, edit->new_value, where[0] ? where : NULL) !=
-            0)
-            return -1;
-    }
-    return 0;
-}
-
-/* The words of the one command that a script from an argument vector is. */
-static char **argv_of(const struct oom_script *script, const char *bytes, size_t length)
-{
-    struct rw rw;
-    struct rw_fields fields = {0};
-    char **argv = NULL;
-
-    memset(&rw, 0, sizeof(rw));
-    rw.arena.limit_bytes = 64U << 20;
-    rw.arena.bail = &rw.bail;
-    rw.source = &script->source;
-    if (setjmp(rw.bail)) {
-        rw_arena_free(&rw.arena);
-        return NULL;
-    }
-    struct rw_buf *buf = rw_buf_new(&rw, bytes, length, "argv", 0);
-    rw.root = buf;
-    for (uint32_t at = 0; at < length;) {
-        uint32_t end = at;
-        while (end < length && bytes[end] != ' ' && bytes[end] != '\n') {
-            if (bytes[end] == '\'')
-                end = rw_skip_single(bytes, end, (uint32_t)length);
-            else if (bytes[end] == '"')
-                end = rw_skip_double(bytes, end, (uint32_t)length);
-            else
-                end += bytes[end] == '\\' ? 2 : 1;
-        }
-        if (end > at)
-            rw_expand_word(&rw, buf, at, end < length ? end : (uint32_t)length, false, &fields);
-        at = end + 1;
-    }
-    argv = calloc(fields.count + 1, sizeof(*argv));
-    for (size_t i = 0; argv && i < fields.count; i++)
-        argv[i] = strdup(fields.items[i].string);
-    rw_arena_free(&rw.arena);
-    return argv;
-}
-
-/* A variable in front of the whole vector is not a program: `env` starts it. */
-static const char *startable(struct rw *rw, const char *bytes, size_t *length)
-{
-    size_t name = strspn(bytes, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789");
-
-    if (!name || bytes[name] != '=')
-        return bytes;
-    const char *with = rw_printf(&rw->arena, "env %s", bytes);
-    *length = strlen(with);
-    return with;
-}
-
-static int finish(struct job *job, const struct oom_edits *edits, struct oom_rewrite *out,
-                  struct oom_error *err)
-{
-    struct rw *rw = &job->before.rw;
-    struct rw_changes all = {0};
-    size_t length;
-
-    if (!add_all(rw, &all, &job->fixed) || !add_all(rw, &all, &job->accepted))
-        return oom_errorf(err, "%s: two changes meet in one place", job->script->source.name);
-    for (size_t t = 0; t < job->tasks.count; t++) {
-        const struct rw_knob *knob = job->tasks.items[t].knob;
-        if (job->tasks.items[t].at_exec &&
-            oom_edits_add(&out->exec_edits, knob->name, NULL, knob->value, NULL) != 0)
-            return oom_errorf(err, "out of memory");
-    }
-    out->needs_exec = out->exec_edits.count > 0;
-    const char *bytes = rw_changes_apply(rw, &all, rw->root, &length);
-    if (job->script->from_argv)
-        bytes = startable(rw, bytes, &length);
-    out->bytes = malloc(length + 1);
-    if (!out->bytes || report(job, edits, out) != 0)
-        return oom_errorf(err, "out of memory");
-    memcpy(out->bytes, bytes, length);
-    out->bytes[length] = '\0';
-    out->length = length;
-    if (rw_sides_hand_over(&job->sides, out) != 0)
-        return oom_errorf(err, "out of memory");
-    if (job->script->from_argv) {
-        out->argv = argv_of(job->script, out->bytes, length);
-        if (!out->argv)
-            return oom_errorf(err, "out of memory");
-    }
-    return 0;
-}
-
 /* The script starts something that is out of sight: only the preload library can reach it. */
-static int leave_to_exec(struct job *job, const struct oom_edits *edits, struct oom_rewrite *out,
+static int leave_to_exec(struct rw_job *job, const struct oom_edits *edits, struct oom_rewrite *out,
                          struct oom_error *err)
 {
     bool hidden = job->before.rw.opaque_env;
@@ -294,10 +128,10 @@ static int leave_to_exec(struct job *job, const struct oom_edits *edits, struct 
         if (oom_edits_add(&out->exec_edits, edit->knob, edit->old_value, edit->new_value, NULL))
             return oom_errorf(err, "out of memory");
     }
-    return finish(job, edits, out, err);
+    return rw_finish(job, edits, out, err);
 }
 
-static int prepare(struct job *job, const struct oom_edits *edits, struct oom_error *err)
+static int prepare(struct rw_job *job, const struct oom_edits *edits, struct oom_error *err)
 {
     /* Behind the edits there is room for the files that these stand in. */
     size_t count = 2 * edits->count + 1;
@@ -326,7 +160,7 @@ static int prepare(struct job *job, const struct oom_edits *edits, struct oom_er
 }
 
 /* The commands must use the copies. */
-static void want_copies(struct job *job)
+static void want_copies(struct rw_job *job)
 {
     for (const struct rw_side *side = job->sides.first; side; side = side->next) {
         bool listed = !side->bytes || side->outer;
@@ -342,7 +176,7 @@ static void want_copies(struct job *job)
     }
 }
 
-static void place_sbatch(struct job *job, const struct oom_edits *edits)
+static void place_sbatch(struct rw_job *job, const struct oom_edits *edits)
 {
     for (size_t e = 0; e < edits->count; e++) {
         const struct oom_edit *edit = &edits->items[e];
@@ -351,14 +185,14 @@ static void place_sbatch(struct job *job, const struct oom_edits *edits)
             continue;
         rw_sbatch_places(&job->before.rw, job->before.rw.root, edit->knob + 6, edit->new_value,
                          &places);
-        add_all(&job->before.rw, &job->fixed, &places.options[0]);
+        rw_add_all(&job->before.rw, &job->fixed, &places.options[0]);
     }
 }
 
 int oom_script_apply(const struct oom_script *script, const struct oom_policy *policy,
                      const struct oom_edits *edits, struct oom_rewrite *out, struct oom_error *err)
 {
-    struct job job = {.script = script, .policy = policy};
+    struct rw_job job = {.script = script, .policy = policy};
     int rc = -1;
 
     memset(out, 0, sizeof(*out));
@@ -383,7 +217,7 @@ int oom_script_apply(const struct oom_script *script, const struct oom_policy *p
             if (rc != 0)
                 rc = place_one_by_one(&job, err);
             if (rc == 0)
-                rc = finish(&job, edits, out, err);
+                rc = rw_finish(&job, edits, out, err);
         }
     }
     rw_sides_free(&job.sides);
@@ -394,23 +228,4 @@ done:
     if (rc != 0)
         oom_rewrite_free(out);
     return rc;
-}
-
-void oom_rewrite_free(struct oom_rewrite *rewrite)
-{
-    free(rewrite->bytes);
-    for (char **a = rewrite->argv; a && *a; a++)
-        free(*a);
-    free(rewrite->argv);
-    oom_edits_free(&rewrite->edits);
-    for (size_t i = 0; i < rewrite->copy_count; i++) {
-        free(rewrite->copies[i].path);
-        free(rewrite->copies[i].new_path);
-        free(rewrite->copies[i].bytes);
-        free(rewrite->copies[i].old_bytes);
-    }
-    free(rewrite->copies);
-    oom_edits_free(&rewrite->exec_edits);
-    oom_edits_free(&rewrite->references);
-    memset(rewrite, 0, sizeof(*rewrite));
 }

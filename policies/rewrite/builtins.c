@@ -64,8 +64,13 @@ struct rw_buf *rw_file_buf(struct rw *rw, const char *path, uint64_t key)
     for (struct rw_buf *old = rw->bufs; old; old = old->next)
         if (old->name && strcmp(old->name, path) == 0)
             return old;
-    if (!rw->source->read_side ||
-        rw->source->read_side(rw->source->read_side_arg, path, &bytes, &length) != 0)
+    for (const struct rw_overlay *file = rw->overlay; file && !bytes; file = file->next)
+        if (strcmp(file->path, path) == 0) {
+            length = file->length;
+            bytes = strndup(file->bytes, length);
+        }
+    if (!bytes && (!rw->source->read_side ||
+                   rw->source->read_side(rw->source->read_side_arg, path, &bytes, &length) != 0))
         return NULL;
     if (length > RW_MAX_SCRIPT_BYTES || (length && memchr(bytes, '\0', length))) {
         free(bytes);
@@ -224,6 +229,7 @@ static void builtin_source(struct rw *rw, const struct rw_cmd *cmd)
         rw->opaque_env = true;
         return;
     }
+    rw_note_call(rw, buf, &cmd->fields.items[1].text);
     if (cmd->fields.count > 2) {
         rw->positional.items = cmd->fields.items + 2;
         rw->positional.count = cmd->fields.count - 2;

@@ -58,6 +58,7 @@ void rw_script_file(struct rw_cursor *w)
         rw_record(rw, w->cmd);
         return;
     }
+    rw_note_call(rw, buf, &w->cmd->fields.items[w->at].text);
     struct rw_fields saved = rw->positional;
     bool known = rw->positional_known;
     size_t mark = rw_trail_mark(rw), before = rw->cmd_count;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "policies/rewrite/calls.h"
 #include "policies/rewrite/sides.h"
 
 #define MAX_INSTANCES 128
@@ -124,23 +125,31 @@ static void hand_in(struct rw_analysis *a, const struct oom_policy *policy,
     }
 }
 
-/* Whether all places of a way are in the script itself. */
-static bool in_script(const struct rw_changes *way)
+/* Whether all places of a way are in the script itself, or else in files for which there can be
+ * copies. */
+static bool in_reach(const struct rw_changes *way, bool copies)
 {
-    for (size_t i = 0; i < way->count; i++)
-        if (!way->items[i].buf->editable)
+    bool script = true;
+
+    for (size_t i = 0; i < way->count; i++) {
+        const struct rw_buf *buf = way->items[i].buf;
+        if (!buf->editable && !(copies && rw_is_side_script(buf)))
             return false;
-    return true;
+        script &= buf->editable;
+    }
+    return script != copies;
 }
 
-static void keep_script_places(struct rw_places *places)
+/* Adds the ways of `from` that are in the script, or those that need copies of other files. */
+static void keep(struct rw *rw, const struct rw_places *from, bool copies, struct rw_places *out)
 {
-    size_t kept = 0;
-
-    for (size_t i = 0; i < places->count; i++)
-        if (in_script(&places->options[i]))
-            places->options[kept++] = places->options[i];
-    places->count = kept;
+    for (size_t i = 0; i < from->count; i++) {
+        if (!in_reach(&from->options[i], copies))
+            continue;
+        out->options =
+            rw_more(&rw->arena, out->options, out->count, &out->capacity, sizeof(*out->options));
+        out->options[out->count++] = from->options[i];
+    }
 }
 
 static void make_places(struct rw_analysis *a, const struct oom_policy *policy,
@@ -186,13 +195,16 @@ static void make_places(struct rw_analysis *a, const struct oom_policy *policy,
         else if (!rw_satisfied(rw, policy, cmd, knob))
             change_hit(rw, policy, cmd, &hit, knob, &parts[part_count++]);
     }
+    struct rw_places found_ways = {0};
     if (!append && part_count)
-        combine(rw, parts, part_count, &task->places);
+        combine(rw, parts, part_count, &found_ways);
     if (add_count)
-        combine(rw, adds, add_count, &task->places);
-    keep_script_places(&task->places);
+        combine(rw, adds, add_count, &found_ways);
+    keep(rw, &found_ways, false, &task->places);
     if (!knob->env && !knob->file)
         hand_in(a, policy, task->first, knob, task->hit, &task->places);
+    if (rw->source->place_copy)
+        keep(rw, &found_ways, true, &task->places);
 }
 
 static bool satisfied(struct rw *rw, const struct oom_policy *policy, const struct rw_cmd *cmd,

@@ -6,7 +6,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "policies/rewrite/plan.h"
+#include "policies/rewrite/calls.h"
 
 #define MAX_LEVELS 48
 
@@ -15,10 +15,10 @@ static bool name_char(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
-size_t rw_uses(const struct rw *rw, const char *name)
+static size_t uses_in(const struct rw_buf *buf, const char *name)
 {
-    const char *b = rw->root->bytes;
-    size_t length = rw->root->length, n = strlen(name), count = 0;
+    const char *b = buf->bytes;
+    size_t length = buf->length, n = strlen(name), count = 0;
     size_t arithmetic_end = 0;
 
     if (!n)
@@ -71,6 +71,23 @@ static void replace_range(struct rw *rw, const struct rw_buf *buf, uint32_t star
     struct rw_text slice;
     rw_text_slice(rw, buf->text, start, end, &slice);
     rw_places_replace(rw, &slice, bytes, out);
+}
+
+size_t rw_uses(const struct rw *rw, const char *name)
+{
+    return uses_in(rw->root, name);
+}
+
+/* What a sourced or called file sets is used there too. */
+static size_t all_uses(const struct rw *rw, const struct rw_text *text, const char *name)
+{
+    size_t count = rw_uses(rw, name);
+
+    for (const struct rw_buf *buf = rw->bufs; buf && rw_is_side_script(text->frags[0].buf);
+         buf = buf->next)
+        if (rw_is_side_script(buf))
+            count += uses_in(buf, name);
+    return count;
 }
 
 void rw_places_cut(struct rw *rw, const struct rw_buf *buf, uint32_t start, uint32_t end,
@@ -128,8 +145,9 @@ void rw_places_replace(struct rw *rw, const struct rw_text *slice, const char *b
         bool covers = via->total == slice->length;
         if (covers)
             sites[count++] = via;
-        if (via->fixed || (covers && via->name && !isdigit((unsigned char)*via->name) &&
-                           *via->name != '@' && *via->name != '*' && rw_uses(rw, via->name) > 1)) {
+        if (via->fixed ||
+            (covers && via->name && !isdigit((unsigned char)*via->name) && *via->name != '@' &&
+             *via->name != '*' && all_uses(rw, slice, via->name) > 1)) {
             deep = false;
             break;
         }

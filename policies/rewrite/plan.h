@@ -108,6 +108,7 @@ struct rw_change {
 struct rw_changes {
     struct rw_change *items;
     size_t count, capacity;
+    const struct rw_overlay *overlay; /* side files as they become (calls.c) */
 };
 
 /* False when it overlaps an earlier change that differs. */

@@ -362,6 +362,21 @@ struct rw_decision {
     bool relevant;
 };
 
+/* A file as it is to become, under the name of its copy. */
+struct rw_overlay {
+    const struct rw_buf *buf;
+    const char *path;
+    const char *bytes;
+    size_t length;
+    const struct rw_overlay *next;
+};
+
+/* One sourcing or calling of a file. */
+struct rw_call {
+    const struct rw_buf *buf;
+    const struct rw_text *path;
+};
+
 struct rw {
     struct rw_arena arena;
     const struct oom_script_source *source;
@@ -372,6 +387,9 @@ struct rw {
     size_t trail_count, trail_capacity;
     struct rw_function *functions[RW_FUNCTION_BUCKETS];
     struct rw_written *written;
+    const struct rw_overlay *overlay; /* read before the files themselves */
+    struct rw_call *calls;
+    size_t call_count, call_capacity;
     struct rw_fields positional;
     bool positional_known;
     uint32_t instances;
@@ -424,6 +442,8 @@ void rw_run(struct rw *rw, struct rw_cmd *cmd, const struct rw_text *input);
 bool rw_builtin(struct rw *rw, struct rw_cmd *cmd, const struct rw_text *input);
 struct rw_buf *rw_text_buf(struct rw *rw, const struct rw_text *text, uint64_t key);
 struct rw_buf *rw_file_buf(struct rw *rw, const char *path, uint64_t key);
+/* calls.c: the file was read because the word `path` names it. */
+void rw_note_call(struct rw *rw, const struct rw_buf *buf, const struct rw_text *path);
 /* Joins fields [from, to) with blanks. */
 void rw_join(struct rw *rw, const struct rw_fields *fields, size_t from, size_t to,
              struct rw_text *out);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings that only the moment of execution can change: the batch script calls a file, which
-activates an environment, which starts a step, which starts the program."""
+activates an environment, which starts a step, which starts the program. The file names its run
+after itself, so that a changed copy would do something else."""
 import os
 
 # Runs out of GPU memory by its own word until the tokens fit; says what it was started with.
@@ -26,6 +27,7 @@ unset LD_PRELOAD PYTHONPATH
 
 RUN = '''#!/bin/bash
 set -e
+export RUN_NAME=$(basename "$0" .sh)
 source ./activate
 srun --ntasks=1 bash -c 'exec python3 relax/entrypoints/train.py --resource "{}" --colocate \\
     --recompute-granularity full --recompute-method uniform --recompute-num-layers 1 \\

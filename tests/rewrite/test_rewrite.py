@@ -81,15 +81,22 @@ def test_nothing_asked_is_nothing_changed(case):
 @pytest.mark.parametrize('case', CASES, ids=NAMES)
 def test_twice_is_once(case, tmp_path):
     """What is as wanted already is left alone."""
-    first = oomctl(script_of(case), case['framework'], *settings(case))
-    assert first.returncode == 0, first.stderr
     oracle.copy_side(case['dir'], str(tmp_path / 'w'))
-    again = tmp_path / 'w' / 'script.sh'
-    again.write_bytes(first.stdout)
-    second = oomctl(str(again), case['framework'], *settings(case))
+    script = tmp_path / 'w' / 'script.sh'
+    script.write_bytes(read(script_of(case)))
+    first = oomctl(str(script), case['framework'], *settings(case), '--json')
+    assert first.returncode == 0, first.stderr
+    first = json.loads(first.stdout)
+    assert len(first['copies']) == case.get('copies', 0)
+    for copy in first['copies']:
+        with open(copy['new_path'], 'w', newline='') as file:
+            file.write(copy['content'])
+    script.write_bytes(first['script'].encode())
+    second = oomctl(str(script), case['framework'], *settings(case), '--json')
     assert second.returncode == 0, second.stderr
-    assert second.stdout == first.stdout
-    assert accepted_by_bash(first.stdout)
+    second = json.loads(second.stdout)
+    assert second['script'] == first['script'] and second['copies'] == []
+    assert accepted_by_bash(first['script'].encode())
 
 
 @pytest.mark.parametrize('case', CASES, ids=NAMES)
@@ -103,11 +110,13 @@ def test_present_values_change_nothing(case):
         # What the environment or "$@" may replace is not settled by what the script says.
         open_ended = re.search(rb'\$\{\w+:?[-=+]|\$[@*1-9]|\$\{[@*1-9]|"\$@"', read(script_of(case)))
         several = case.get('variants') or case['expect'][0]['count'] > 1
-        if literal and not open_ended and not several:
+        in_file = ':' in knob and value['value'] and value['source'] == 'config'
+        if (literal and not open_ended or in_file) and not several:
             arguments += ['--set', '%s=%s' % (knob, value['value'])]
     result = oomctl(script_of(case), case['framework'], *arguments)
     assert result.returncode == 0, result.stderr
     assert result.stdout == read(script_of(case))
+    assert b'copy of' not in result.stderr
 
 
 # ---- generated scripts
@@ -281,3 +290,42 @@ def test_says_when_the_launch_is_out_of_sight(tmp_path):
     result = oomctl(str(path), 'slime', '--set', '--max-tokens-per-gpu=1')
     assert result.returncode == 0 and result.stdout == path.read_bytes()
     assert b'out of sight' in result.stderr
+
+
+# ---- copies of other files
+
+def test_copies_are_written_where_asked(tmp_path):
+    (tmp_path / 'ds.json').write_text('{"zero_optimization": {"stage": 2}}')
+    (tmp_path / 'run.sh').write_text('deepspeed train.py --deepspeed ds.json --per_device_train_batch_size 2\n')
+    (tmp_path / 'out').mkdir()
+    change = ['--set', 'ds:zero_optimization.stage=3']
+    told = oomctl(str(tmp_path / 'run.sh'), 'deepspeed', *change)
+    assert b'-{"zero_optimization": {"stage": 2}}' in told.stderr and b'+{"zero_optimization": {"stage": 3}}' in told.stderr
+    assert os.listdir(tmp_path / 'out') == []
+    written = oomctl(str(tmp_path / 'run.sh'), 'deepspeed', *change, '--copies', str(tmp_path / 'out'))
+    name = re.search(rb'--deepspeed (\S+)', written.stdout).group(1).decode()
+    assert os.path.dirname(name) == str(tmp_path / 'out') and read(name) == b'{"zero_optimization": {"stage": 3}}'
+    assert read(tmp_path / 'ds.json') == b'{"zero_optimization": {"stage": 2}}'
+    diff = oomctl(str(tmp_path / 'run.sh'), 'deepspeed', *change, '--diff').stdout
+    assert b'+++ ds.json' in diff and diff.count(b'@@') == 4
+
+
+@pytest.mark.parametrize('text, why', [
+    ('{"zero_optimization": {"stage": 2},}', 'ds.json:1:'),
+    ('{"zero_optimization": 2}', 'ds.json:1: zero_optimization.stage:'),
+    (None, 'ds.json cannot be read'),
+])
+def test_refuses_files_that_it_cannot_change(tmp_path, text, why):
+    if text:
+        (tmp_path / 'ds.json').write_text(text)
+    (tmp_path / 'run.sh').write_text('deepspeed train.py --deepspeed ds.json --per_device_train_batch_size 2\n')
+    result = oomctl(str(tmp_path / 'run.sh'), 'deepspeed', '--set', 'ds:zero_optimization.stage=3')
+    assert result.returncode == 2 and result.stdout == b'' and why in result.stderr.decode()
+
+
+def test_a_script_that_minds_its_name_gets_no_copy(tmp_path):
+    """Its runs would be named after the copy: the change is made when the program is executed."""
+    (tmp_path / 'run.sh').write_text('python3 pretrain_gpt.py --micro-batch-size 4 --name $(basename "$0" .sh)\n')
+    (tmp_path / 'script.sh').write_text('bash run.sh\n')
+    reply = json.loads(oomctl(str(tmp_path / 'script.sh'), 'megatron', '--set', '--micro-batch-size=2', '--json').stdout)
+    assert reply['copies'] == [] and reply['needs_exec'] and reply['script'] == 'bash run.sh\n'

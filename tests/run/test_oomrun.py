@@ -430,3 +430,72 @@ def test_a_policy_that_is_none_is_told_and_auto_is_used(place):
     p = run(place, 'bash', script(place), options=['--policy', 'relx'])
     assert p.returncode == 0, p.stderr.decode()
     assert b'no policy is called relx; did you mean relax?' in p.stderr
+
+
+# ---- settings in other files
+
+DEEPSPEED = f'''#!/usr/bin/python3
+import json, sys, time
+args = sys.argv[1:]
+with open(args[args.index("--deepspeed") + 1]) as file:
+    zero = json.load(file)["zero_optimization"]
+print("optimizer on", zero["offload_optimizer"]["device"], flush=True)
+time.sleep(1)
+if zero["offload_optimizer"]["device"] == "none":
+    print('  File "/x/deepspeed/runtime/engine.py", line 2335, in step', flush=True)
+    print('    self._take_model_step(lr_kwargs)', flush=True)
+    print({OOM!r}, flush=True)
+    sys.exit(1)
+print("done", flush=True)
+'''
+
+
+def test_a_deepspeed_json_is_changed_in_a_copy(place):
+    where, env = place
+    (where / 'bin/python3').write_text(DEEPSPEED)
+    (where / 'conf').mkdir()
+    text = '{\n  "zero_optimization": {\n    "stage": 2,\n    "offload_optimizer": {"device": "none"}\n  }\n}\n'
+    (where / 'conf/ds.json').write_text(text)
+    (where / 'train.sh').write_text('#!/bin/bash\npython3 train.py --deepspeed conf/ds.json --bf16 true '
+                                    '--per_device_train_batch_size 1 --gradient_checkpointing true\n')
+    p = run(place, 'bash', 'train.sh')
+    assert p.returncode == 0, p.stdout + p.stderr
+    assert b'optimizer on none' in p.stdout and b'optimizer on cpu' in p.stdout and b'done' in p.stdout
+    assert (where / 'conf/ds.json').read_text() == text, 'the user\'s file must not change'
+    assert os.listdir(where / 'conf') == ['ds.json'], 'the copy stays behind'
+    last = history(place)['attempts'][1]
+    assert last['applied'] == 'yes', last['proof']
+    out = subprocess.run([OOMCTL, 'explain', 'L1'], cwd=where, env=env, capture_output=True, timeout=20)
+    assert b'+++ conf/ds.json' in out.stdout
+    assert b'+    "offload_optimizer": {"device": "cpu"}' in out.stdout
+
+
+def test_a_called_file_is_changed_in_a_copy(place):
+    where, env = place
+    (where / 'train').mkdir()
+    (where / 'train/run.sh').write_text(SCRIPT % LAUNCH)
+    (where / 'train/run.sh').chmod(0o755)
+    (where / 'job.sh').write_text('#!/bin/bash\n./train/run.sh\n')
+    p = run(place, 'bash', 'job.sh')
+    assert p.returncode == 0, p.stdout + p.stderr
+    assert b'tokens 12288' in p.stdout and b'done' in p.stdout
+    assert (where / 'train/run.sh').read_text() == SCRIPT % LAUNCH
+    assert os.listdir(where / 'train') == ['run.sh'], 'the copy stays behind'
+    assert history(place)['attempts'][1]['applied'] != 'no'
+
+
+def test_a_directory_that_cannot_be_written_to(place):
+    """The copy of a configuration then stands where the job was started."""
+    where, env = place
+    if os.getuid() == 0:
+        pytest.skip('root writes everywhere')
+    (where / 'bin/python3').write_text(DEEPSPEED)
+    (where / 'conf').mkdir()
+    (where / 'conf/ds.json').write_text('{"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "none"}}}')
+    (where / 'conf').chmod(0o500)
+    (where / 'train.sh').write_text('python3 train.py --deepspeed conf/ds.json --per_device_train_batch_size 1 '
+                                    '--gradient_checkpointing true\n')
+    p = run(place, 'bash', 'train.sh')
+    (where / 'conf').chmod(0o700)
+    assert p.returncode == 0, p.stdout + p.stderr
+    assert not [name for name in os.listdir(where) if 'oomrun' in name]

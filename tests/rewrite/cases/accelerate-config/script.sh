@@ -1,0 +1,3 @@
+#!/bin/bash
+#SBATCH --nodes=1
+accelerate launch --config_file conf/zero.yaml --num_processes 8 sft.py --model_name_or_path m --per_device_train_batch_size 4

@@ -1,0 +1,1 @@
+python3 pretrain_gpt.py --seed ${SEED:-0} --micro-batch-size 4

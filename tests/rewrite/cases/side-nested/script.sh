@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --nodes=1
+cd .
+bash train/run.sh fast

@@ -1,0 +1,2 @@
+export MBS=4
+export GBS=$((MBS * 4))
