@@ -230,6 +230,15 @@ static int edit_version(struct version *v, const char *name, const struct oom_co
     return 0;
 }
 
+/* YAML takes a lone CR for a line end, which nothing else here does. */
+static bool odd_line_ends(const char *bytes, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if (bytes[i] == '\r' && (i + 1 == length || bytes[i + 1] != '\n'))
+            return true;
+    return false;
+}
+
 int oom_confedit_apply(const char *name, const char *bytes, size_t length,
                        enum oom_config_format format, const struct oom_confedit *edits,
                        size_t count, char **out, size_t *out_length, struct oom_error *err)
@@ -239,6 +248,8 @@ int oom_confedit_apply(const char *name, const char *bytes, size_t length,
     *out = NULL;
     if (format == OOM_CONFIG_TOML)
         return oom_errorf(err, "%s: settings in TOML files are not changed", name);
+    if (odd_line_ends(bytes, length))
+        return oom_errorf(err, "%s: holds a carriage return within a line", name);
     char *copy = malloc(length + 1);
     if (!copy)
         return oom_errorf(err, "out of memory");

@@ -82,7 +82,8 @@ static int flatten_map(struct flattener *f, uint32_t map, uint32_t from, size_t 
     for (uint32_t i = tree->nodes[from].kind == CONF_MAP ? tree->nodes[from].first : 0;
          i && rc == 0; i = tree->nodes[i].next) {
         const struct conf_node *key = &tree->nodes[tree->nodes[i].key];
-        if (key->kind == CONF_SCALAR && !conf_is_merge(tree, i) &&
+        /* An empty key is in no path. */
+        if (key->kind == CONF_SCALAR && key->length && !conf_is_merge(tree, i) &&
             conf_child(tree, map, key->text, key->length, false) == i)
             rc = under(f, key->text, key->length, i, at, depth);
     }

@@ -175,6 +175,8 @@ static const struct row rows[] = {
     {"templates", Y, "a", "1", NULL, "{% if x %}\na: 1\n{% endif %}\n", NULL, "f.yaml:1:"},
     {"no JSON", J, "a", "1", NULL, "{\"a\": 1,}\n", NULL, "f.json:1:"},
     {"TOML", OOM_CONFIG_TOML, "a", "1", NULL, "a = 2\n", NULL, "TOML"},
+    {"lone carriage returns", Y, "a", "1", NULL, "a: 2\rb: 3\n", NULL, "carriage return"},
+    {"an empty key", Y, "b.a", "1", NULL, "? \n: {a: 1}\n", NULL, "key: value"},
     {"explicit keys", Y, "c", "1", NULL, "? a\n: 1\n", NULL, "key: value"},
 };
 
