@@ -30,6 +30,8 @@ KINDS = ("quiet", "bars", "near")
 
 
 class Run:
+    """One program. It writes into a pipe: into /dev/null grep would stop at the first match."""
+
     def __init__(self, argv, stdin=None):
         environment = dict(os.environ, LC_ALL="C")
         process = subprocess.Popen(argv, stdin=stdin, stdout=subprocess.PIPE, env=environment)
