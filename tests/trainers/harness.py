@@ -78,6 +78,11 @@ def lay_out(sc, where, more=None):
             shutil.copymode(path, target)
     with open(os.path.join(where, '.trainer.json'), 'w') as f:
         json.dump(sc['trainer'], f)
+    for package in ['torch'] + sc.get('packages', []):
+        place = os.path.join(where, '.venv/lib/python3.11/site-packages', package)
+        os.makedirs(place, exist_ok=True)
+        with open(os.path.join(place, '__init__.py'), 'w'):
+            pass
 
 
 def environment(where, extra=None):
@@ -91,6 +96,7 @@ def environment(where, extra=None):
         HOME=where,
         USER='alice',
         TMPDIR=where,
+        VIRTUAL_ENV=os.path.join(where, '.venv'),
         FAKE_TRAINER=os.path.join(where, '.trainer.json'),
         FAKE_TRAINER_RECORD=os.path.join(where, '.record.jsonl'),
     )
