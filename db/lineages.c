@@ -109,14 +109,17 @@ int attempt_insert(struct db *db, int64_t lineage, int64_t number, const char *m
 int attempt_start(struct db *db, int64_t lineage, int64_t number, const json_t *begin,
                   struct oom_error *err)
 {
-    int64_t now = db_now_ms();
+    int64_t now = db_now_ms(), started = json_get_int(begin, "started_ms", now);
 
+    /* Who tells it late says when it was. */
+    if (started <= 0 || started > now)
+        started = now;
     if (db_run(db, err,
                "UPDATE attempt SET state = 'running', job = ?, restart = ?, token = ?, node = ?, "
                "gpus = ?, started_ms = ? WHERE lineage = ? AND number = ?",
                "sissiiii", json_get_string(begin, "job", ""), json_get_int(begin, "restart", 0),
                json_get_string(begin, "token", ""), json_get_string(begin, "node", ""),
-               json_get_int(begin, "gpus", 0), now, lineage, number) < 0)
+               json_get_int(begin, "gpus", 0), started, lineage, number) < 0)
         return -1;
     return db_run(
         db, err,

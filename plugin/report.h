@@ -27,7 +27,10 @@
  *     status       as wait(2) gives it
  *     oom_kill     processes that the kernel killed for memory in the task's cgroup
  *     peak_bytes   most memory that the cgroup used
- *     limit_bytes  the limit that holds for it; absent when there is none */
+ *     limit_bytes  the limit that holds for it; absent when there is none
+ *     begun        batch step of an opted-in job: 0 when the script still begins with the
+ *                  launcher's line, or was gone before, so that nothing of it has been executed;
+ *                  else 1 */
 #ifndef PLUGIN_REPORT_H
 #define PLUGIN_REPORT_H
 

@@ -42,8 +42,7 @@ static char *read_script(int fd, size_t *length)
     return bytes;
 }
 
-/* How many bytes of launcher line the script starts with. */
-static size_t launcher_length(const char *bytes, size_t length)
+size_t restore_launcher_length(const char *bytes, size_t length)
 {
     const char *end =
         length > 2 && memcmp(bytes, "#!", 2) == 0 ? memchr(bytes, '\n', length) : NULL;
@@ -87,7 +86,7 @@ int restore_script(const char *path)
         return -1;
     bytes = read_script(fd, &length);
     if (bytes) {
-        skip = launcher_length(bytes, length);
+        skip = restore_launcher_length(bytes, length);
         if (skip == 0)
             rc = 0;
         else if (write_at(fd, bytes + skip, length - skip) == 0)
@@ -117,7 +116,7 @@ int restore_copy(const char *path, char *copy, size_t size)
     else
         errno = ENAMETOOLONG;
     if (to >= 0) {
-        skip = launcher_length(bytes, length);
+        skip = restore_launcher_length(bytes, length);
         rc = write_at(to, bytes + skip, length - skip) == 0 ? fchmod(to, 0700) : -1;
         close_keeping_errno(to);
         if (rc != 0)

@@ -8,6 +8,9 @@
 
 #include <stddef.h>
 
+/* How many bytes of launcher line a script starts with; 0 none. */
+size_t restore_launcher_length(const char *bytes, size_t length);
+
 /* Restores `path` in place. Returns 0 also when its first line is not the launcher's. -1 with errno
  * set leaves the file as it was. */
 int restore_script(const char *path);

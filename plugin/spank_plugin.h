@@ -72,6 +72,9 @@ struct plugin_state {
     struct site site;
     struct settings options; /* from option callbacks */
     bool opted_in;           /* of the job, known in the remote context after init_post_opt */
+    char script[512];        /* of the batch step that starts under the supervisor; "" none */
+    char launcher_line[128]; /* its new first line */
+    bool script_gone;        /* there is none to execute: slurmd was killed at a bad moment */
 };
 extern struct plugin_state plugin_state;
 
@@ -94,6 +97,9 @@ void remote_exit(void);
 /* Puts `line` in front of the regular file `path`, which belongs to `uid`, keeping owner and mode:
  * a new file that is renamed over the old one, so a reader sees one or the other. */
 int script_prepend(const char *path, uid_t uid, const char *line, off_t *original_bytes);
+
+/* True when the regular file `path` still begins with `line`. */
+bool script_begins_with(const char *path, const char *line);
 
 /* True when a process of that user and group may execute `path`, judged by the mode bits. */
 bool script_may_execute(const char *path, uid_t uid, gid_t gid, const gid_t *groups, int count);

@@ -95,7 +95,7 @@ static void supervise(spank_t sp, const struct settings *settings)
     (void)spank_get_item(sp, S_JOB_ID, &job);
     snprintf(launcher, sizeof(launcher), "%s/libexec/oomretry/oomstart", plugin_state.site.prefix);
     snprintf(line, sizeof(line), "#!%s\n", launcher);
-    if (strlen(line) > SHEBANG_MAX_BYTES) {
+    if (strlen(line) > SHEBANG_MAX_BYTES || strlen(line) >= sizeof(plugin_state.launcher_line)) {
         slurm_info("oomretry: job %u runs unsupervised: prefix too long for a #! line", job);
         return;
     }
@@ -108,9 +108,14 @@ static void supervise(spank_t sp, const struct settings *settings)
         return;
     }
     if (script_prepend(argv[0], uid, line, &script_bytes) != 0) {
+        plugin_state.script_gone = errno == ENOENT;
         slurm_info("oomretry: job %u runs unsupervised: %s: %s", job, argv[0], strerror(errno));
         return;
     }
+    if ((size_t)snprintf(plugin_state.script, sizeof(plugin_state.script), "%s", argv[0]) >=
+        sizeof(plugin_state.script))
+        plugin_state.script[0] = '\0';
+    memcpy(plugin_state.launcher_line, line, strlen(line) + 1);
     export_settings(sp, settings, script_bytes);
     report_batch_start(sp, argv[0], script_bytes);
 }

@@ -148,5 +148,11 @@ void report_task_exit(spank_t sp, const struct cgroup *cgroup)
     add_count(&report, "oom_kill", counters.oom_kill);
     add_count(&report, "peak_bytes", counters.peak_bytes);
     add_count(&report, "limit_bytes", counters.limit_bytes);
+    if (step == SLURM_BATCH_SCRIPT && (plugin_state.script[0] || plugin_state.script_gone))
+        add(&report, "begun=%d\n",
+            plugin_state.script_gone ||
+                    script_begins_with(plugin_state.script, plugin_state.launcher_line)
+                ? 0
+                : 1);
     send_now(&report);
 }

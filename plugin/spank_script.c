@@ -127,6 +127,22 @@ fail:
     return -1;
 }
 
+bool script_begins_with(const char *path, const char *line)
+{
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    size_t length = strlen(line);
+    char start[256];
+    struct stat st;
+    bool same = false;
+
+    if (fd < 0)
+        return false;
+    if (length <= sizeof(start) && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        same = pread(fd, start, length, 0) == (ssize_t)length && memcmp(start, line, length) == 0;
+    close(fd);
+    return same;
+}
+
 int script_prepend(const char *path, uid_t uid, const char *line, off_t *original_bytes)
 {
     const char *slash = strrchr(path, '/');

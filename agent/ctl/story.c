@@ -21,6 +21,18 @@ static void print_indented(const char *text, const char *indent)
     }
 }
 
+static void tell_grace(const json_t *attempt)
+{
+    const json_t *end = json_object_get(json_object_get(attempt, "evidence"), "exit");
+    int64_t saved = json_get_int(end, "saved_gpu_s", 0);
+
+    if (saved <= 0)
+        return;
+    printf("  its log was silent after that, so oomrun ended what waited; up to the "
+           "time limit that saved %.1f GPU-hours\n",
+           (double)saved / 3600.0);
+}
+
 static void tell_incident(const json_t *attempt)
 {
     const json_t *incident = json_object_get(attempt, "incident");
@@ -211,6 +223,7 @@ void story_explain(const json_t *reply, const char *what)
         tell_decision(attempt);
         tell_incident(attempt);
         tell_own_restarts(attempt);
+        tell_grace(attempt);
     }
     tell_end(lineage, attempts);
     story_advise_back(reply);
@@ -241,6 +254,7 @@ static void print_attempt(const json_t *attempt)
            (long long)json_get_int(attempt, "signal", 0));
     tell_decision(attempt);
     tell_incident(attempt);
+    tell_grace(attempt);
     if (json_object_size(json_object_get(attempt, "values")) > 0)
         printf("  settings when it failed:\n");
     json_object_foreach(json_object_get(attempt, "values"), knob, value)

@@ -139,15 +139,38 @@ static int insert_restart(struct service *service, int64_t id, const json_t *las
                           json_object_get(last, "total_edits"), err);
 }
 
+static bool same_text(const json_t *a, const json_t *b, const char *key)
+{
+    return strcmp(json_get_string(a, key, ""), json_get_string(b, key, "")) == 0;
+}
+
+/* The part of the shape that says which script with which arguments it is; the number of GPUs may
+ * differ from one allocation to the next. */
+static bool other_script(const json_t *lineage, const json_t *body)
+{
+    const char *ours = json_get_string(lineage, "shape", "");
+    const char *theirs = json_get_string(body, "shape", "");
+    size_t length = strcspn(ours, "-");
+
+    return *ours && *theirs &&
+           (strcspn(theirs, "-") != length || memcmp(ours, theirs, length) != 0);
+}
+
 /* A job id may come back: after a cluster was set up anew, after a controller has lost its state.
  * A restart of the same job has a higher restart count; another supervisor with the same count
- * runs another job. */
+ * runs another job, unless it is the same script while the lineage waits: then the controller has
+ * forgotten that it had started or queued it already. */
 static bool same_submission(const json_t *lineage, const json_t *attempts, const json_t *body)
 {
     const char *state = json_get_string(lineage, "state", "");
     const char *token = json_get_string(body, "token", "");
     int64_t restart = json_get_int(body, "restart", 0);
+    bool over = strcmp(state, "running") != 0 && strcmp(state, "waiting") != 0;
 
+    if (other_script(lineage, body))
+        return false;
+    if (!over && *json_get_string(body, "shape", "") && same_text(lineage, body, "name"))
+        return true;
     for (size_t i = json_array_size(attempts); i-- > 0;) {
         const json_t *attempt = json_array_get(attempts, i);
         if (strcmp(json_get_string(attempt, "state", ""), "intended") == 0 ||
@@ -157,7 +180,6 @@ static bool same_submission(const json_t *lineage, const json_t *attempts, const
             return restart > json_get_int(attempt, "restart", 0);
         break;
     }
-    bool over = strcmp(state, "running") != 0 && strcmp(state, "waiting") != 0;
     return !over || restart > 0;
 }
 
@@ -178,8 +200,8 @@ static int abandon(struct service *service, const json_t *lineage, struct oom_er
                              "the scheduler lost this job and gave its id to another one", "", err);
 }
 
-/* A scheduler whose ids never come back says "once": whatever became of the job meanwhile, its
- * attempt is the one that has this token. */
+/* A scheduler whose ids never come back says "once", and who hands in a report that found no head
+ * says "late": whatever became of the job meanwhile, its attempt is the one that has this token. */
 static const json_t *with_token(const json_t *attempts, const json_t *body)
 {
     const char *token = json_get_string(body, "token", "");
@@ -217,6 +239,7 @@ static int begin(struct service *service, const struct service_request *request,
     json_t *lineage = NULL, *attempts = NULL;
     int64_t id = json_get_int(body, "lineage", 0), number = 1;
     bool insert = false, once = json_get_bool(body, "once", false);
+    bool late = json_get_bool(body, "late", false);
     int status = -1;
 
     if (!*job)
@@ -231,7 +254,8 @@ static int begin(struct service *service, const struct service_request *request,
         attempts = lineage_attempts(service->db, id, err);
         if (!attempts)
             goto fail;
-        if (!once && !same_submission(lineage, attempts, body)) {
+        bool told = (once || late) && with_token(attempts, body);
+        if (!once && !told && !same_submission(lineage, attempts, body)) {
             if (abandon(service, lineage, err) < 0)
                 goto fail;
             json_decref(lineage);
@@ -250,7 +274,7 @@ static int begin(struct service *service, const struct service_request *request,
     status = -1;
     if (!attempts)
         goto out;
-    const json_t *known = once ? with_token(attempts, body) : NULL;
+    const json_t *known = once || late ? with_token(attempts, body) : NULL;
     if (known) {
         *reply = begun(lineage, attempts, json_get_int(known, "number", 1));
         status = 200;
@@ -260,7 +284,8 @@ static int begin(struct service *service, const struct service_request *request,
     if ((insert && insert_restart(service, id, last_of(attempts), number, err) < 0) ||
         lineage_add_job(service->db, id, json_get_string(lineage, "scheduler", ""),
                         json_get_string(lineage, "cluster", ""), job, err) < 0 ||
-        attempt_start(service->db, id, number, body, err) < 0)
+        attempt_start(service->db, id, number, body, err) < 0 ||
+        evidence_put(service->db, id, number, "log", json_object_get(body, "log"), err) < 0)
         goto out;
     json_decref(attempts);
     attempts = lineage_attempts(service->db, id, err);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/head/service.h"
+#include "agent/lib/acted.h"
 #include "agent/lib/jsonget.h"
 
 enum { CLAIM_MS = 60000 };
@@ -22,7 +23,9 @@ int attempts_open(struct service *service, const struct service_request *request
     json_t *rows = db_rows(
         service->db,
         db_query(service->db, err,
-                 "SELECT a.lineage, a.number, a.state, a.restart, a.mode, a.node, a.acted, "
+                 "SELECT a.lineage, a.number, a.state, a.restart, a.mode, a.acted, "
+                 "coalesce(a.node, (SELECT node FROM attempt WHERE lineage = a.lineage "
+                 "AND number = a.number - 1)) AS node, "
                  "a.started_ms, l.updated_ms, l.uid, l.scheduler, l.cluster, "
                  "json_extract(l.options, '$.dashboard') AS dashboard, "
                  "coalesce(a.job, (SELECT job FROM job WHERE lineage = l.id "
@@ -41,9 +44,7 @@ int attempts_open(struct service *service, const struct service_request *request
     json_array_foreach(rows, i, row)
     {
         /* The deed is done; it remains to be seen that the attempt begins. */
-        const char *acted = json_get_string(row, "acted", "");
-        bool done =
-            strcmp(acted, "queued again") == 0 || strncmp(acted, "submitted as job ", 17) == 0;
+        bool done = acted_is_done(json_get_string(row, "acted", ""));
         json_object_set_new(row, "done", json_boolean(done));
     }
     *reply = json_pack("{s:o, s:I}", "attempts", rows, "now_ms", (json_int_t)db_now_ms());

@@ -5,18 +5,16 @@
  * of it yet, so the job can be queued again without ever having failed), and a regular comparison
  * with the scheduler. The work is done by a child, so that reports go on being taken; for each
  * attempt that it could claim it starts `oomrun --after` as the job's owner. */
-#include <errno.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/lib/acted.h"
 #include "agent/lib/child.h"
 #include "agent/lib/jsonget.h"
 #include "agent/lib/log.h"
-#include "agent/lib/paths.h"
 #include "agent/lib/urlquery.h"
 #include "agent/node/local.h"
 #include "agent/node/node.h"
@@ -24,52 +22,25 @@
 
 enum { HEAD_CALL_MS = 5000, SQUEUE_MS = 15000, QUIET_MS = 10000 };
 
-static void set_or_unset(const char *name, const char *value)
+static void exec_after(const struct config *config, const json_t *attempt,
+                       const struct lost_end *end)
 {
-    if (value)
-        setenv(name, value, 1);
-    else
-        unsetenv(name);
-}
-
-/* The owner's program starts with an environment of its own: nothing of the agent's, nothing of
- * the job's. */
-static void clean_environment(const struct passwd *pw, const char *head)
-{
-    const char *conf = getenv("SLURM_CONF"), *config = getenv("OOMRETRY_CONFIG");
-    char *conf_copy = conf ? strdup(conf) : NULL, *config_copy = config ? strdup(config) : NULL;
-
-    clearenv();
-    setenv("PATH", "/usr/local/bin:/usr/bin:/bin", 1);
-    set_or_unset("SLURM_CONF", conf_copy);
-    set_or_unset("OOMRETRY_CONFIG", config_copy);
-    setenv("OOMRETRY_HEAD", head, 1);
-    setenv("HOME", pw ? pw->pw_dir : "/", 1);
-    setenv("USER", pw ? pw->pw_name : "", 1);
-}
-
-static void exec_after(const struct config *config, const json_t *attempt, int batch_status)
-{
-    uid_t uid = (uid_t)json_get_int(attempt, "uid", -1);
-    const struct passwd *pw = getpwuid(uid);
-    char oomrun[4096], what[160], ended[16];
-    struct oom_error err = {""};
+    char what[160], ended[16];
+    const char *argv[8] = {"oomrun", "--after", what};
+    int n = 3;
 
     snprintf(what, sizeof(what), "%lld.%lld.%s", (long long)json_get_int(attempt, "lineage", 0),
              (long long)json_get_int(attempt, "number", 0), json_get_string(attempt, "job", ""));
-    snprintf(ended, sizeof(ended), "%d", batch_status);
-    clean_environment(pw, config->head_url && !config->head_is_local ? config->head_url
-                                                                     : config->head_socket);
-    if (paths_under_prefix("bin/oomrun", oomrun, sizeof(oomrun), &err) == 0 &&
-        drop_to_owner(uid, pw ? pw->pw_gid : (gid_t)uid, &err) == 0) {
-        if (batch_status >= 0)
-            execl(oomrun, "oomrun", "--after", what, "--ended", ended, (char *)NULL);
-        else
-            execl(oomrun, "oomrun", "--after", what, (char *)NULL);
-        oom_errorf(&err, "cannot execute %s: %s", oomrun, strerror(errno));
+    snprintf(ended, sizeof(ended), "%d", end->status);
+    if (end->status >= 0) {
+        argv[n++] = "--ended";
+        argv[n++] = ended;
     }
-    log_line(LOG_ERROR, "job %s: %s", json_get_string(attempt, "job", ""), err.text);
-    _exit(1);
+    if (end->unbegun)
+        argv[n++] = "--unbegun";
+    if (end->orphan)
+        argv[n++] = "--orphan";
+    owner_exec_oomrun(config, (uid_t)json_get_int(attempt, "uid", -1), argv, what);
 }
 
 static bool claim(struct api *head, const json_t *attempt)
@@ -88,7 +59,7 @@ static bool claim(struct api *head, const json_t *attempt)
 }
 
 static void finish(struct api *head, const struct config *config, const json_t *attempt,
-                   int batch_status)
+                   const struct lost_end *end)
 {
     if (!claim(head, attempt))
         return;
@@ -96,7 +67,7 @@ static void finish(struct api *head, const struct config *config, const json_t *
              json_get_string(attempt, "job", ""), (long long)json_get_int(attempt, "number", 0));
     pid_t pid = fork();
     if (pid == 0)
-        exec_after(config, attempt, batch_status);
+        exec_after(config, attempt, end);
     if (pid > 0)
         waitpid(pid, NULL, 0);
 }
@@ -147,26 +118,29 @@ static bool is_lost(const json_t *attempt, const json_t *states, int64_t now_ms)
 }
 
 /* The controller calls it RUNNING, and its supervisor was killed together with all that could have
- * said so. */
+ * said so; or the controller was killed, and has forgotten that the job was queued again. */
 static bool is_orphan(const json_t *attempt, const json_t *states, const struct local *local,
                       int64_t now_ms)
 {
     const char *job = json_get_string(attempt, "job", "");
 
     return strcmp(json_get_string(states, job, ""), "RUNNING") == 0 &&
-           strcmp(json_get_string(attempt, "state", ""), "running") == 0 &&
+           strncmp(json_get_string(attempt, "acted", ""), ACTED_SUBMITTED,
+                   strlen(ACTED_SUBMITTED)) != 0 &&
            now_ms - json_get_int(attempt, "updated_ms", now_ms) >= QUIET_MS &&
            local_is_orphan(local, json_get_string(attempt, "node", ""), job);
 }
 
 static void check_all(struct api *head, const struct config *config)
 {
+    const struct lost_end unknown = {.status = -1}, killed = {.status = SIGKILL, .orphan = true};
     json_t *reply = NULL, *attempt;
     struct local local = {NULL, NULL};
     size_t i;
 
-    if (api_call(head, "GET", "/v1/attempts/open?scheduler=slurm", NULL, &reply, NULL) != 200 ||
-        json_array_size(json_object_get(reply, "attempts")) == 0) {
+    if (api_call(head, "GET", "/v1/attempts/open?scheduler=slurm", NULL, &reply, NULL) == 200)
+        late_collect(config);
+    if (json_array_size(json_object_get(reply, "attempts")) == 0) {
         json_decref(reply);
         return;
     }
@@ -176,9 +150,9 @@ static void check_all(struct api *head, const struct config *config)
     json_array_foreach(json_object_get(reply, "attempts"), i, attempt)
     {
         if (states && is_lost(attempt, states, now_ms))
-            finish(head, config, attempt, -1);
+            finish(head, config, attempt, &unknown);
         else if (looked && is_orphan(attempt, states, &local, now_ms))
-            finish(head, config, attempt, SIGKILL);
+            finish(head, config, attempt, &killed);
     }
     if (looked)
         local_free(&local);
@@ -187,8 +161,10 @@ static void check_all(struct api *head, const struct config *config)
 }
 
 /* A batch script has ended; its supervisor reports before that, unless it was killed. */
-static void check_job(struct api *head, const struct config *config, const char *job, int status)
+static void check_job(struct api *head, const struct config *config, const char *job,
+                      const struct lost_end *end)
 {
+    const struct lost_end unknown = {.status = -1};
     char path[256] = "/v1/attempts/open?scheduler=slurm";
     json_t *reply = NULL, *attempt;
     size_t i;
@@ -198,13 +174,14 @@ static void check_job(struct api *head, const struct config *config, const char 
         json_array_foreach(json_object_get(reply, "attempts"), i, attempt)
         {
             bool intended = strcmp(json_get_string(attempt, "state", ""), "intended") == 0;
-            if (!json_get_bool(attempt, "done", false))
-                finish(head, config, attempt, intended ? -1 : status);
+            bool done = json_get_bool(attempt, "done", false);
+            if (!done || end->unbegun)
+                finish(head, config, attempt, intended && !done && !end->unbegun ? &unknown : end);
         }
     json_decref(reply);
 }
 
-pid_t lost_check(const struct config *config, const char *job, int status)
+pid_t lost_check(const struct config *config, const char *job, struct lost_end end)
 {
     pid_t pid = fork();
     struct oom_error err = {""};
@@ -217,7 +194,7 @@ pid_t lost_check(const struct config *config, const char *job, int status)
     struct api *head =
         api_open_head(local ? config->head_socket : config->head_url, HEAD_CALL_MS, &err);
     if (head && job)
-        check_job(head, config, job, status);
+        check_job(head, config, job, &end);
     else if (head)
         check_all(head, config);
     _exit(0);

@@ -198,7 +198,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     (void)what;
     start_roles(agent);
     if (has_role(agent, "node") && agent->lost_pid == 0 && ++agent->ticks % LOST_EVERY_TICKS == 0)
-        agent->lost_pid = lost_check(&agent->config, NULL, -1);
+        agent->lost_pid = lost_check(&agent->config, NULL, (struct lost_end){.status = -1});
 }
 
 static void on_term(evutil_socket_t fd, short what, void *arg)
@@ -219,7 +219,7 @@ static int open_sockets(struct agent *agent, struct oom_error *err)
     }
     if (has_role(agent, "node")) {
         agent->node_fd = socket_bind_datagram(agent->config.node_socket, 0600, err);
-        if (agent->node_fd < 0)
+        if (agent->node_fd < 0 || late_directory(&agent->config, err) < 0)
             return -1;
     }
     return 0;

@@ -6,7 +6,8 @@
  *
  *   main.c      options, start and stop order     reports.c    the plugin's datagrams
  *   head.c      the head role                     lost.c       what lost supervisors left
- *   drop.c      becoming somebody else            sockets.c    making the sockets */
+ *   drop.c      becoming somebody else            sockets.c    making the sockets
+ *   owner.c     oomrun as a job's owner           late.c       reports of jobs without a head */
 #ifndef AGENT_NODE_NODE_H
 #define AGENT_NODE_NODE_H
 
@@ -24,6 +25,15 @@ int socket_bind_datagram(const char *path, mode_t mode, struct oom_error *err);
 int drop_to_user(const char *name, struct oom_error *err);
 int drop_to_owner(uid_t uid, gid_t gid, struct oom_error *err);
 
+/* --- owner.c: in a child: becomes the owner and executes oomrun, with an environment of its own.
+ * `what` is for the log. Does not return. */
+void owner_exec_oomrun(const struct config *config, uid_t uid, const char *const *argv,
+                       const char *what) __attribute__((noreturn));
+
+/* --- late.c: what jobs left that found no head. */
+int late_directory(const struct config *config, struct oom_error *err);
+void late_collect(const struct config *config);
+
 /* --- head.c: runs until SIGTERM; returns the exit status. */
 int head_run(const struct config *config, int unix_fd);
 
@@ -34,7 +44,12 @@ struct reports *reports_open(struct event_base *base, int datagram_fd, struct ap
 void reports_close(struct reports *reports);
 
 /* --- lost.c: looks in a child process for attempts whose supervisor is gone: of one job whose
- * batch script has just ended with this wait status, or (job NULL) of all. Returns the child. */
-pid_t lost_check(const struct config *config, const char *job, int status);
+ * batch script has just ended in this way, or (job NULL) of all. Returns the child. */
+struct lost_end {
+    int status;   /* as of wait(2); -1: not known */
+    bool unbegun; /* nothing of the script was executed */
+    bool orphan;  /* the scheduler has not noticed that the job is dead */
+};
+pid_t lost_check(const struct config *config, const char *job, struct lost_end end);
 
 #endif

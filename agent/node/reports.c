@@ -63,7 +63,10 @@ static void forward(struct reports *reports, char *text)
         strcmp(json_get_string(report, "step", ""), "batch") == 0 &&
         strcmp(json_get_string(report, "opted", ""), "1") == 0)
         lost_check(reports->config, json_get_string(report, "job", ""),
-                   atoi(json_get_string(report, "status", "0")) & 0xffff);
+                   (struct lost_end){
+                       .status = atoi(json_get_string(report, "status", "0")) & 0xffff,
+                       .unbegun = strcmp(json_get_string(report, "begun", ""), "0") == 0,
+                   });
     json_decref(report);
     json_decref(reply);
 }

@@ -5,113 +5,23 @@
  * owner and runs this in the supervisor's place; the claim at the head has made sure that nobody
  * else does. */
 #include <errno.h>
-#include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/evidence/sigset.h"
+#include "agent/lib/acted.h"
 #include "agent/lib/child.h"
 #include "agent/lib/files.h"
 #include "agent/lib/jsonget.h"
 #include "agent/run/after.h"
+#include "agent/run/body.h"
 #include "agent/sched/slurm_fields.h"
 #include "db/db.h"
 
-enum { CALL_MS = 10000, SETTLE_MS = 20000, MAX_LOG_TAIL_BYTES = 64 * 1024 * 1024 };
+enum { CALL_MS = 10000, TOO_LATE_S = 3600 };
 
-/* Ended by somebody's wish or by the machine's fault: never a question of memory. */
-static const char *const not_ours[] = {"CANCELLED", "TIMEOUT",   "PREEMPTED", "DEADLINE",
-                                       "NODE_FAIL", "BOOT_FAIL", "REVOKED",   NULL};
-
-static bool is_one_of(const char *word, const char *const *list)
-{
-    for (; *list; list++)
-        if (strncmp(word, *list, strlen(*list)) == 0)
-            return true;
-    return false;
-}
-
-/* The job as Slurm has it. While it is COMPLETING its real state does not show: wait for that,
- * unless the batch script is known to have ended by itself. */
-static char *job_text(const char *job, bool settle, struct oom_error *err)
-{
-    const char *show[] = {"scontrol", "-o", "show", "job", job, NULL};
-    struct timespec nap = {0, 100 * 1000 * 1000};
-    int64_t deadline_ms = db_now_ms() + SETTLE_MS;
-    char *text = NULL, state[64];
-
-    while (child_expect(show, CALL_MS, &text, err) == 0) {
-        if (!settle || !slurm_field(text, "JobState", state, sizeof(state)) ||
-            strcmp(state, "COMPLETING") != 0 || db_now_ms() > deadline_ms)
-            return text;
-        free(text);
-        text = NULL;
-        nanosleep(&nap, NULL);
-    }
-    return NULL;
-}
-
-/* The attempt's part of the log: behind the last line in which a supervisor announced a start. */
-static off_t attempt_offset(int fd, off_t size, int64_t *first_line)
-{
-    static const char marker[] = "oomrun: attempt ", tail[] = " starts now";
-    off_t start = size > MAX_LOG_TAIL_BYTES ? size - MAX_LOG_TAIL_BYTES : 0, found = start;
-    int64_t line_number = 1;
-    int copy = dup(fd);
-    FILE *file = copy >= 0 ? fdopen(copy, "r") : NULL;
-    char *line = NULL;
-    size_t room = 0;
-
-    *first_line = 1;
-    if (!file || fseeko(file, start, SEEK_SET) < 0)
-        goto out;
-    for (ssize_t n; (n = getline(&line, &room, file)) > 0; line_number++)
-        if (strncmp(line, marker, sizeof(marker) - 1) == 0 && strstr(line, tail)) {
-            found = ftello(file);
-            *first_line = line_number + 1;
-        }
-out:
-    free(line);
-    if (file)
-        fclose(file);
-    else if (copy >= 0)
-        close(copy);
-    return found;
-}
-
-static void feed_log(struct run *run, const char *path)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    struct stat st;
-    char buffer[64 * 1024];
-    int64_t first_line;
-
-    if (fd < 0)
-        return;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
-        off_t at = attempt_offset(fd, st.st_size, &first_line);
-        int stream = oom_classifier_open(run->classifier, path, first_line);
-        for (ssize_t n; (n = pread(fd, buffer, sizeof(buffer), at)) > 0; at += n)
-            oom_classifier_feed(run->classifier, stream, buffer, (size_t)n);
-    }
-    close(fd);
-}
-
-/* What people read goes where the job's own words went. */
-static void speak_into(const char *path)
-{
-    int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
-    struct stat st;
-
-    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
-        dup2(fd, 2);
-    if (fd >= 0)
-        close(fd);
-}
-
-static void fill_exit(struct run *run, struct attempt *attempt, const char *text,
+static void fill_exit(struct run *run, struct attempt *attempt, const struct slurm_job *job,
                       const struct after_options *options)
 {
     char word[128];
@@ -122,15 +32,15 @@ static void fill_exit(struct run *run, struct attempt *attempt, const char *text
         attempt->wait_status = options->batch_status;
         code = (options->batch_status >> 8) & 0xff;
         signal_number = options->batch_status & 0x7f;
-    } else if (slurm_field(text, "ExitCode", word, sizeof(word))) {
+    } else if (slurm_field(job->text, "ExitCode", word, sizeof(word))) {
         sscanf(word, "%d:%d", &code, &signal_number);
         attempt->wait_status = code << 8 | (signal_number & 0x7f);
     }
     attempt->exit.exit_code = signal_number ? -1 : code;
     attempt->exit.signal = signal_number == 125 ? 9 : signal_number; /* 0:125 is Slurm's OOM */
-    if (slurm_field(text, "JobState", word, sizeof(word)))
-        snprintf(attempt->exit.state, sizeof(attempt->exit.state), "%s", word);
-    if (slurm_field(text, "DerivedExitCode", word, sizeof(word)) &&
+    snprintf(attempt->exit.state, sizeof(attempt->exit.state), "%.*s",
+             (int)sizeof(attempt->exit.state) - 1, job->state);
+    if (slurm_field(job->text, "DerivedExitCode", word, sizeof(word)) &&
         sscanf(word, "%d:%d", &code, &signal_number) == 2 && signal_number == 125)
         attempt->exit.derived_exit_code = 253;
     attempt->exit.cgroup_oom_kills = next_reported_kills(run, attempt);
@@ -138,7 +48,7 @@ static void fill_exit(struct run *run, struct attempt *attempt, const char *text
 }
 
 static int load_lineage(struct run *run, struct attempt *attempt, json_t **row,
-                        struct oom_error *err)
+                        json_t **lineage_row, struct oom_error *err)
 {
     char path[64];
     json_t *reply = NULL;
@@ -165,6 +75,7 @@ static int load_lineage(struct run *run, struct attempt *attempt, json_t **row,
                                          : *row,
                                      "restart", 0);
     int64_t created_ms = json_get_int(lineage, "created_ms", 0);
+    *lineage_row = json_incref(json_object_get(reply, "lineage"));
     json_decref(reply);
     if (!*row)
         return oom_errorf(err, "lineage %lld has no attempt %lld", (long long)attempt->lineage,
@@ -193,35 +104,150 @@ static int open_script(struct run *run, struct oom_error *err)
     return rc;
 }
 
-/* What was queued or submitted again is over and has not begun under a supervisor. */
-static void never_began(struct run *run, const struct attempt *attempt, const char *state)
+/* The lineage is over for a reason that no attempt of it reported. */
+static void stop_lineage(struct run *run, const struct attempt *attempt, const char *why)
 {
-    char why[160];
-    json_t *reply = NULL;
-
-    snprintf(why, sizeof(why), "job %s is %s without the attempt having begun under oomrun",
-             run->job, state);
-    json_t *body = json_pack("{s:I, s:I, s:s}", "lineage", (json_int_t)attempt->lineage, "attempt",
-                             (json_int_t)attempt->number, "stopped", why);
-    api_call(run->api, "POST", "/v1/attempts/note", body, &reply, NULL);
-    json_decref(body);
-    json_decref(reply);
+    next_note(run, attempt->lineage, attempt->number, "stopped", why);
+    resubmit_forget(run);
 }
 
-/* The decision was stored, the deed was not done. */
-static void carry_out(struct run *run, struct attempt *attempt, const json_t *row)
+/* How the attempt came out, from what is left of it. */
+static void close_attempt(struct run *run, struct attempt *attempt, const char *reason)
+{
+    json_t *reply = NULL, *body = body_end(run, attempt, NULL, NULL, NULL, "", reason);
+
+    if (body)
+        api_call(run->api, "POST", "/v1/attempts/end", body, &reply, NULL);
+    json_decref(body);
+    json_decref(reply);
+    resubmit_forget(run);
+}
+
+/* There is no job any more whose end could be looked at. */
+static void job_is_gone(struct run *run, struct attempt *attempt, bool intended, bool another)
+{
+    char why[200];
+
+    oom_exit_init(&attempt->exit);
+    snprintf(attempt->exit.state, sizeof(attempt->exit.state), "UNKNOWN");
+    snprintf(why, sizeof(why),
+             another ? "the scheduler lost job %s and gave its id to another one"
+                     : "the scheduler does not know job %s any more, so how it ended is not known",
+             run->job);
+    if (intended)
+        stop_lineage(run, attempt, why);
+    else
+        close_attempt(run, attempt, why);
+}
+
+/* The decision was stored, the deed was not done, or has to be done once more. */
+static int carry_out(struct run *run, struct attempt *attempt, const json_t *row)
 {
     struct oom_decision decision;
     struct oom_error err = {""};
 
+    if (open_script(run, &err) < 0)
+        return -1;
     oom_decision_init(&decision);
-    if (oom_decision_from_json(json_object_get(row, "decision"), &decision, &err) == 0) {
+    int rc = oom_decision_from_json(json_object_get(row, "decision"), &decision, &err);
+    if (rc == 0) {
         struct oom_edits total = attempt->edits;
         attempt->edits = (struct oom_edits){NULL, 0};
         next_start(run, attempt, &decision, &total, attempt->number);
         oom_edits_free(&total);
     }
     oom_decision_free(&decision);
+    return rc;
+}
+
+/* Whether the job is launched once more: its launch failed, and no second one has been tried. */
+static bool may_launch_again(const struct slurm_job *job, const json_t *row, bool unbegun)
+{
+    return slurm_job_never_launched(job, unbegun) &&
+           !acted_once_more(json_get_string(row, "acted", ""));
+}
+
+static void finish_intended(struct run *run, struct attempt *attempt, const json_t *row,
+                            const struct slurm_job *job, const struct after_options *options)
+{
+    const char *acted = json_get_string(row, "acted", "");
+    bool over = job->over || (options->batch_status >= 0 && !options->orphan);
+    bool done = acted_is_done(acted);
+    char why[200];
+
+    /* A controller that is killed forgets what it has not saved: this one has not started the job
+     * since. */
+    if (done && acted_is_queued(acted) && (job->over || options->orphan) &&
+        job->restarts <= run->restart)
+        done = false;
+    /* It was queued again, and nobody could say so any more. */
+    if (!done && job->restarts > run->restart && strcmp(job->state, "PENDING") != 0 &&
+        strcmp(json_get_string(row, "mode", ""), "resubmit") != 0)
+        done = true;
+    if (!done) {
+        /* Pending already with its change: the start time is what may be missing. */
+        if (over || options->orphan || strcmp(job->state, "PENDING") == 0)
+            carry_out(run, attempt, row);
+        return;
+    }
+    if (!over)
+        return;
+    if (may_launch_again(job, row, options->unbegun)) {
+        run->once_more = true;
+        run->restart = job->restarts;
+        carry_out(run, attempt, row);
+        return;
+    }
+    snprintf(why, sizeof(why), "job %s is %s without the attempt having begun under oomrun",
+             run->job, job->state);
+    stop_lineage(run, attempt, why);
+}
+
+/* A decided attempt that had been announced, and whose supervisor died before its command. */
+static bool died_before_its_command(const struct attempt *attempt, const json_t *row,
+                                    const struct slurm_job *job,
+                                    const struct after_options *options)
+{
+    const char *mode = json_get_string(row, "mode", "");
+
+    return options->unbegun && attempt->number > 1 &&
+           (strcmp(mode, "requeue") == 0 || strcmp(mode, "resubmit") == 0) &&
+           may_launch_again(job, row, true);
+}
+
+static int finish_running(struct run *run, struct attempt *attempt, const json_t *row,
+                          const struct slurm_job *job, const struct after_options *options,
+                          struct oom_error *err)
+{
+    const json_t *logs = json_object_get(json_object_get(row, "evidence"), "log");
+    char other[4096];
+
+    if (job->restarts > run->restart || (!job->over && options->batch_status < 0))
+        return 0; /* its next supervisor takes over, or it is running */
+    if (died_before_its_command(attempt, row, job, options)) {
+        run->once_more = true;
+        return carry_out(run, attempt, row);
+    }
+    if (slurm_job_ended_s_ago(job) > TOO_LATE_S) {
+        oom_exit_init(&attempt->exit);
+        close_attempt(run, attempt,
+                      "the job ended more than an hour before anybody could look at it; it is not "
+                      "started again unasked");
+        return 0;
+    }
+    if (new_classifier_for(run, err) < 0 || open_script(run, err) < 0)
+        return -1;
+    fill_exit(run, attempt, job, options);
+    if (slurm_field(job->text, "StdOut", run->log_path, sizeof(run->log_path))) {
+        after_feed_log(run, run->log_path, logs);
+        after_speak_into(run->log_path);
+    }
+    if (slurm_field(job->text, "StdErr", other, sizeof(other)) && strcmp(run->log_path, other) != 0)
+        after_feed_log(run, other, logs);
+    if (slurm_job_ended_by_others(job))
+        attempt->ended_by_signal = SIGTERM;
+    next_after(run, attempt);
+    return 0;
 }
 
 int after_main(struct run *run, const struct after_options *options)
@@ -229,74 +255,40 @@ int after_main(struct run *run, const struct after_options *options)
     struct attempt attempt = {
         .lineage = options->lineage, .number = options->attempt, .known = true, .applied = -1};
     struct oom_error err = {""};
-    json_t *row = NULL;
-    char state[64] = "", path[4096], restarts[16] = "0";
-    int status = 1;
+    json_t *row = NULL, *lineage = NULL;
+    struct slurm_job job = {0};
+    char directory[4096];
+    int rc = -1;
 
     snprintf(run->job, sizeof(run->job), "%s", options->job);
     snprintf(run->handle, sizeof(run->handle), "%s", options->job);
     run->after = true;
+    run->orphan = options->orphan;
     run->in_job_allocation = true;
     run->sched = &sched_slurm;
-    char *text = job_text(run->job, options->batch_status < 0, &err);
-    if (load_lineage(run, &attempt, &row, &err) < 0)
+    if (slurm_job_read(&job, run->job, options->batch_status < 0, &err) < 0 ||
+        load_lineage(run, &attempt, &row, &lineage, &err) < 0)
         goto out;
-    if (!text) {
-        /* Purged, or a controller that does not answer: only the former is an end. */
-        if (strstr(err.text, "Invalid job id")) {
-            snprintf(attempt.exit.state, sizeof(attempt.exit.state), "UNKNOWN");
-            attempt.ended_by_signal = 9;
-            next_after(run, &attempt);
-            status = 0;
-        }
-        goto out;
-    }
-    slurm_field(text, "JobState", state, sizeof(state));
-    slurm_field(text, "Restarts", restarts, sizeof(restarts));
     bool intended = strcmp(json_get_string(row, "state", ""), "intended") == 0;
-    bool over = strcmp(state, "PENDING") != 0 && strcmp(state, "RUNNING") != 0 &&
-                strcmp(state, "SUSPENDED") != 0;
-    if (slurm_field(text, "WorkDir", path, sizeof(path)) && chdir(path) < 0)
-        fprintf(stderr, "oomrun: cannot enter %s: %s\n", path, strerror(errno));
-    const char *acted = json_get_string(row, "acted", "");
-    bool done = strcmp(acted, "queued again") == 0 || strncmp(acted, "submitted as", 12) == 0;
-    if (intended && done) {
-        if (over)
-            never_began(run, &attempt, state);
-        status = 0;
+    bool another =
+        !job.unknown && slurm_job_is_another(&job, lineage, attempt.started_ms, run->restart);
+    rc = 0;
+    if (job.unknown || another) {
+        job_is_gone(run, &attempt, intended, another);
         goto out;
     }
-    if (intended) {
-        /* Pending already with its change: the start time is what may be missing. */
-        bool due = over || options->batch_status >= 0 || strcmp(state, "PENDING") == 0;
-        if (due && open_script(run, &err) == 0)
-            carry_out(run, &attempt, row);
-        status = 0;
-        goto out;
-    }
-    if (atoi(restarts) > run->restart || (!over && options->batch_status < 0)) {
-        status = 0; /* its next supervisor takes over, or it is running */
-        goto out;
-    }
-    if (new_classifier_for(run, &err) < 0 || open_script(run, &err) < 0)
-        goto out;
-    fill_exit(run, &attempt, text, options);
-    if (slurm_field(text, "StdOut", path, sizeof(path))) {
-        feed_log(run, path);
-        speak_into(path);
-    }
-    char other[4096];
-    if (slurm_field(text, "StdErr", other, sizeof(other)) && strcmp(path, other) != 0)
-        feed_log(run, other);
-    if (is_one_of(state, not_ours))
-        attempt.ended_by_signal = 15;
-    next_after(run, &attempt);
-    status = 0;
+    if (slurm_field(job.text, "WorkDir", directory, sizeof(directory)) && chdir(directory) < 0)
+        fprintf(stderr, "oomrun: cannot enter %s: %s\n", directory, strerror(errno));
+    if (intended)
+        finish_intended(run, &attempt, row, &job, options);
+    else
+        rc = finish_running(run, &attempt, row, &job, options, &err);
 out:
-    if (status)
+    if (rc < 0)
         fprintf(stderr, "oomrun: job %s: %s\n", run->job, err.text);
     json_decref(row);
-    free(text);
+    json_decref(lineage);
+    slurm_job_free(&job);
     oom_edits_free(&attempt.edits);
-    return status;
+    return rc < 0;
 }

@@ -1,17 +1,34 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In the place of a supervisor that was lost.
+ *
+ * after.c: what is to be done.
+ * after_log.c: what the attempt wrote. */
 #ifndef AGENT_RUN_AFTER_H
 #define AGENT_RUN_AFTER_H
 
 #include "agent/run/run.h"
+#include "agent/sched/slurm_job.h"
 
 struct after_options {
     int64_t lineage, attempt;
     const char *job;
     int batch_status; /* wait status of the batch script that has just ended; -1: not known */
+    bool unbegun;     /* that script still began with the launcher's line: nothing of it ran */
+    bool orphan;      /* the step is gone, and the scheduler calls the job running */
 };
 
 /* `oomrun --after`: finishes what a lost supervisor left. run->api and run->signatures are open.
  * Returns the exit status. */
 int after_main(struct run *run, const struct after_options *options);
+
+/* --- after_log.c --- */
+
+/* Feeds what the attempt wrote to run->classifier. `logs` is what its supervisor said about them
+ * when it began: [{"path", "offset"}], or NULL. */
+void after_feed_log(struct run *run, const char *path, const json_t *logs);
+
+/* What people read goes where the job's own words went. */
+void after_speak_into(const char *path);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "agent/evidence/cgroup.h"
 #include "agent/lib/elapsed.h"
+#include "agent/run/body.h"
 #include "agent/run/run.h"
 #include "agent/run/seen.h"
 #include "db/db.h"
@@ -92,6 +93,23 @@ static void end_early(struct attempt *attempt)
     leftovers_signal(SIGTERM);
 }
 
+/* What the ranks that wait would have held for nothing, at most: up to the time limit. */
+static void count_saved(struct run *run, struct attempt *attempt)
+{
+    struct oom_values facts = {NULL, 0};
+    int64_t gpus = body_gpus(), left_s = 0;
+
+    if (gpus > 0 && run->sched && run->sched->describe(run->job, &facts, NULL) == 0) {
+        const char *text = oom_values_get(&facts, "slurm.time_left_s");
+        left_s = text ? atoll(text) : 0;
+    }
+    oom_values_free(&facts);
+    if (left_s <= 0)
+        return;
+    attempt->saved_gpu_s = gpus * left_s;
+    say("  up to the time limit that saves %.1f GPU-hours", (double)attempt->saved_gpu_s / 3600.0);
+}
+
 /* One rank has run out and the others wait for it: nothing new in the log for the grace period,
  * and if it ended like this, memory would be the reason. */
 static void look_for_hang(struct watch *watch, int64_t fresh_bytes)
@@ -122,6 +140,7 @@ static void look_for_hang(struct watch *watch, int64_t fresh_bytes)
         incident.confidence >= 0.8) {
         say("%s; the log has been silent for %d s since, so the attempt is ended now",
             incident.summary, run->options.grace_s);
+        count_saved(run, attempt);
         end_early(attempt);
     }
     oom_incident_free(&incident);

@@ -9,7 +9,7 @@
 #include "policies/jsontext.h"
 
 /* Those that Slurm gave us on this node, times the nodes. */
-static int64_t gpus(void)
+int64_t body_gpus(void)
 {
     const char *on_node = getenv("SLURM_GPUS_ON_NODE"), *nodes = getenv("SLURM_JOB_NUM_NODES");
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
@@ -56,7 +56,7 @@ static void shape_of(const struct run *run, char *out, size_t size)
     hash = hash_script(hash, launch->script_bytes, launch->script_length);
     for (int i = launch->script_index < 0 ? 0 : launch->script_index + 1; launch->argv[i]; i++)
         hash = hash_bytes(hash, launch->argv[i], strlen(launch->argv[i]));
-    snprintf(out, size, "%016llx-g%lld", (unsigned long long)hash, (long long)gpus());
+    snprintf(out, size, "%016llx-g%lld", (unsigned long long)hash, (long long)body_gpus());
 }
 
 static json_t *options_of(const struct run *run)
@@ -83,7 +83,7 @@ json_t *body_begin(const struct run *run, const struct attempt *attempt)
                              oom_json_text(run->cluster), "job", oom_json_text(run->job), "restart",
                              run->restart, "name", oom_json_text(run->options.name), "token",
                              run->token, "node", oom_json_text(slurm_node ? slurm_node : node),
-                             "gpus", (json_int_t)gpus(), "options", options_of(run));
+                             "gpus", (json_int_t)body_gpus(), "options", options_of(run));
 
     /* Said by the scheduler before any of the job's own lines ran. */
     if (run->sched && run->sched->share && run->in_job_allocation) {
@@ -95,6 +95,10 @@ json_t *body_begin(const struct run *run, const struct attempt *attempt)
     char shape[48];
     shape_of(run, shape, sizeof(shape));
     json_object_set_new(body, "shape", json_string(shape));
+    json_object_set_new(body, "log", json_incref(run->places));
+    /* Told after the attempt has run: the head was away before. */
+    if (attempt->started_ms > 0)
+        json_object_set_new(body, "started_ms", json_integer(attempt->started_ms));
     if (attempt->known)
         json_object_set_new(body, "lineage", json_integer(attempt->lineage));
     return body;
@@ -114,6 +118,8 @@ static json_t *exit_json(const struct attempt *attempt)
         json_object_set_new(json, "own_restarts_ms",
                             json_integer(attempt->ended_ms - attempt->own_since_ms));
     }
+    if (json && attempt->saved_gpu_s > 0)
+        json_object_set_new(json, "saved_gpu_s", json_integer(attempt->saved_gpu_s));
     return json;
 }
 

@@ -19,6 +19,9 @@ void body_overlay(struct oom_values *values, const struct oom_edits *edits);
 /* Facts for the decision that are not settings. */
 void body_facts(const struct run *run, const struct attempt *attempt, struct oom_values *values);
 
+/* Of the job: those on this node, times its nodes. */
+int64_t body_gpus(void);
+
 int body_max_attempts(const struct run *run);
 
 #endif

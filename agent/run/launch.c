@@ -74,11 +74,6 @@ int launch_open(struct launch *launch, char **argv, bool in_job, struct oom_erro
     if (launch->script_index < 0)
         return 0;
     launch->script_path = argv[launch->script_index];
-    if (in_job) {
-        /* From here on the file is what the user submitted, and is executed as Slurm would. */
-        if (restore_script(launch->script_path) < 0)
-            return oom_errorf(err, "cannot restore %s: %s", launch->script_path, strerror(errno));
-    }
     if (file_read(launch->script_path, MAX_SCRIPT_BYTES, &launch->script_bytes,
                   &launch->script_length, err) != 0) {
         /* bash will say what is wrong with it; of a larger one only a part is known */
@@ -87,7 +82,27 @@ int launch_open(struct launch *launch, char **argv, bool in_job, struct oom_erro
         launch->script_length = 0;
         launch->script_index = -1;
         launch->script_path = NULL;
+        return 0;
     }
+    size_t line = in_job ? restore_launcher_length(launch->script_bytes, launch->script_length) : 0;
+    if (line > 0) {
+        launch->launcher_line = strndup(launch->script_bytes, line);
+        if (!launch->launcher_line)
+            return oom_errorf(err, "out of memory");
+        launch->script_length -= line;
+        memmove(launch->script_bytes, launch->script_bytes + line, launch->script_length + 1);
+    }
+    return 0;
+}
+
+int launch_reveal(struct launch *launch, struct oom_error *err)
+{
+    if (!launch->rewrite_in_place)
+        return 0;
+    if (restore_script(launch->argv[0]) < 0)
+        return oom_errorf(err, "cannot restore %s: %s", launch->argv[0], strerror(errno));
+    free(launch->launcher_line);
+    launch->launcher_line = NULL;
     return 0;
 }
 
@@ -162,13 +177,30 @@ static void free_run_argv(struct launch *launch)
     launch->run_argv = launch->argv;
 }
 
+/* Into the scheduler's own copy, behind the launcher's line while that is there. */
+static int overwrite(struct launch *launch, const struct oom_rewrite *rewrite,
+                     struct oom_error *err)
+{
+    size_t line = launch->launcher_line ? strlen(launch->launcher_line) : 0;
+    char *bytes = malloc(line + rewrite->length + 1);
+
+    if (!bytes)
+        return oom_errorf(err, "out of memory");
+    if (line > 0)
+        memcpy(bytes, launch->launcher_line, line);
+    memcpy(bytes + line, rewrite->bytes, rewrite->length);
+    int rc = file_overwrite(launch->script_path, bytes, line + rewrite->length, err);
+    free(bytes);
+    return rc;
+}
+
 static int use_script(struct launch *launch, const struct oom_rewrite *rewrite,
                       struct oom_error *err)
 {
     int count = 0;
 
     if (launch->rewrite_in_place)
-        return file_overwrite(launch->script_path, rewrite->bytes, rewrite->length, err);
+        return overwrite(launch, rewrite, err);
     if (write_copy(launch, rewrite->bytes, rewrite->length, err) < 0)
         return -1;
     while (launch->argv[count])
@@ -237,5 +269,6 @@ void launch_close(struct launch *launch)
     oom_edits_free(&launch->written);
     free(launch->diff);
     free(launch->script_bytes);
-    launch->diff = launch->script_bytes = NULL;
+    free(launch->launcher_line);
+    launch->diff = launch->script_bytes = launch->launcher_line = NULL;
 }

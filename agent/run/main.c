@@ -22,7 +22,7 @@ enum {
     HEAD_TIMEOUT_MS = 10000,
     HEAD_START_TIMEOUT_MS = 1500,
     DEFAULT_GRACE_S = 120,
-    HEAD_AWAY_S = 30
+    HEAD_AWAY_S = 120
 };
 
 enum {
@@ -38,6 +38,9 @@ enum {
     KEY_MEMORY,
     KEY_AFTER,
     KEY_ENDED,
+    KEY_UNBEGUN,
+    KEY_ORPHAN,
+    KEY_HAND_IN,
     KEY_VERSION
 };
 
@@ -55,6 +58,9 @@ static const struct argp_option option_table[] = {
     {"slurm", KEY_SLURM, NULL, OPTION_HIDDEN, "started by the plugin", 0},
     {"after", KEY_AFTER, "LINEAGE.ATTEMPT.JOB", OPTION_HIDDEN, "started by the agent", 0},
     {"ended", KEY_ENDED, "STATUS", OPTION_HIDDEN, "how the batch script ended", 0},
+    {"hand-in", KEY_HAND_IN, "FILE", OPTION_HIDDEN, "started by the agent", 0},
+    {"unbegun", KEY_UNBEGUN, NULL, OPTION_HIDDEN, "nothing of it was executed", 0},
+    {"orphan", KEY_ORPHAN, NULL, OPTION_HIDDEN, "the scheduler takes the job for running", 0},
     {"version", KEY_VERSION, NULL, 0, "print the version", 0},
     {NULL, 0, NULL, 0, NULL, 0},
 };
@@ -62,6 +68,7 @@ static const struct argp_option option_table[] = {
 struct arguments {
     struct run_options options;
     struct after_options after;
+    const char *hand_in; /* a report that was left */
     char **command;
 };
 
@@ -130,6 +137,15 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case KEY_ENDED:
         arguments->after.batch_status = whole_number(state, "ended", arg, 0xffff);
         return 0;
+    case KEY_UNBEGUN:
+        arguments->after.unbegun = true;
+        return 0;
+    case KEY_ORPHAN:
+        arguments->after.orphan = true;
+        return 0;
+    case KEY_HAND_IN:
+        arguments->hand_in = arg;
+        return 0;
     case KEY_VERSION:
         printf("oomrun (oomretry) %s\n", OOMRETRY_VERSION);
         exit(0);
@@ -139,7 +155,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         state->next = state->argc;
         return 0;
     case ARGP_KEY_END:
-        if (!arguments->command && !arguments->after.job)
+        if (!arguments->command && !arguments->after.job && !arguments->hand_in)
             argp_error(state, "no command; say for example: oomrun -- bash train.sh");
         return 0;
     default:
@@ -171,9 +187,9 @@ static void options_from_environment(struct run_options *o)
 
 static void forget_environment(void)
 {
-    static const char *const internal[] = {"OOMRETRY_POLICY",  "OOMRETRY_MAX_RETRIES",
-                                           "OOMRETRY_MODE",    "OOMRETRY_ALLOW",
-                                           "OOMRETRY_DRY_RUN", "OOMRETRY_GRACE_S"};
+    static const char *const internal[] = {
+        "OOMRETRY_POLICY",  "OOMRETRY_MAX_RETRIES", "OOMRETRY_MODE",   "OOMRETRY_ALLOW",
+        "OOMRETRY_DRY_RUN", "OOMRETRY_GRACE_S",     CONTINUES_VARIABLE};
     for (size_t i = 0; i < sizeof(internal) / sizeof(internal[0]); i++)
         unsetenv(internal[i]);
 }
@@ -203,6 +219,7 @@ static void close_parts(struct run *run)
     output_close(run->output);
     seen_free(run->seen);
     policy_set_free(&run->prefetched);
+    json_decref(run->places);
     oom_policy_free(run->proof_policy);
     oom_classifier_free(run->classifier);
     oom_signatures_free(run->signatures);
@@ -276,15 +293,17 @@ int new_classifier_for(struct run *run, struct oom_error *err)
     return run->output ? output_begin(run->output, run->classifier, err) : 0;
 }
 
-/* A job that was queued again may have changes that only the head knows: without them it would fail
- * as before, so a head that is away is waited for. A first start is never held up. */
+/* A job that was queued or submitted again may have changes that only the head knows: without them
+ * it would fail as before, so a head that is away is waited for; and so it is before the next
+ * attempt in this allocation, which would be started a second time if nobody knew of it. A first
+ * start is never held up. */
 static int begin(struct run *run, struct attempt *attempt, struct oom_error *err)
 {
     struct timespec nap = {1, 0};
     int rc = next_begin(run, attempt, err);
 
-    for (int left_s = run->options.in_job && run->restart > 0 ? HEAD_AWAY_S : 0;
-         rc < 0 && !attempt->known && left_s > 0; left_s--) {
+    bool waits = run->continues || attempt->edits.count > 0;
+    for (int left_s = waits ? HEAD_AWAY_S : 0; rc < 0 && run->head_away && left_s > 0; left_s--) {
         nanosleep(&nap, NULL);
         rc = next_begin(run, attempt, err);
     }
@@ -303,6 +322,10 @@ static int supervise(struct run *run)
         attempt.ended_by_signal = 0;
         attempt.ended_early = false;
         attempt.own_restarts = 0;
+        attempt.saved_gpu_s = 0;
+        attempt.started_ms = 0;
+        json_decref(run->places);
+        run->places = output_places(run->output);
         attempt.proof[0] = '\0';
         if (run->options.in_job && attempt.number == 1 && !attempt.known)
             resubmit_capture(run);
@@ -310,7 +333,10 @@ static int supervise(struct run *run)
             say("the next attempt cannot begin with its change: %s", away.text);
             break;
         }
-        if (new_classifier_for(run, &err) < 0 || attempt_run(run, &attempt, &err) < 0) {
+        if (!attempt.known && run->options.in_job && !run->continues)
+            run->late = late_leave(run, &attempt);
+        if (launch_reveal(&run->launch, &err) < 0 || new_classifier_for(run, &err) < 0 ||
+            attempt_run(run, &attempt, &err) < 0) {
             if (attempt.edits.count == 0)
                 return W_EXITCODE(run_plain(run, &err), 0);
             say("%s", err.text);
@@ -352,17 +378,19 @@ int main(int argc, char **argv)
     if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &arguments) != 0)
         return 2;
     run.options = arguments.options;
+    bool submitted_again = getenv(CONTINUES_VARIABLE) != NULL;
     if (run.options.in_job)
         forget_environment();
     sigprocmask(SIG_SETMASK, NULL, &run.signal_mask);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     run.sigpipe = signal(SIGPIPE, SIG_IGN);
     make_token(run.token, sizeof(run.token));
-    if (arguments.after.job) {
+    if (arguments.after.job || arguments.hand_in) {
         run.signatures = sigset_load(&err);
         run.api = run.signatures ? api_open_cluster(HEAD_TIMEOUT_MS, &err) : NULL;
         if (run.api)
-            return after_main(&run, &arguments.after);
+            return arguments.hand_in ? late_hand_in(&run, arguments.hand_in)
+                                     : after_main(&run, &arguments.after);
         say("%s", err.text);
         return 1;
     }
@@ -370,6 +398,9 @@ int main(int argc, char **argv)
     if (run.sched)
         run.in_job_allocation = run.sched->inside(run.job, sizeof(run.job), run.cluster,
                                                   sizeof(run.cluster), &run.restart);
+    /* The last sign is there when the controller has forgotten that it started this job before. */
+    run.continues =
+        run.options.in_job && (run.restart > 0 || submitted_again || resubmit_captured(&run));
     /* By hand inside an allocation: the job is not ours to queue again. */
     if (!run.options.in_job) {
         run.sched = NULL;

@@ -54,9 +54,15 @@ static int resume_edits(struct run *run, struct attempt *attempt, const char *fr
 {
     struct policy_set set;
     int rc = -1;
-    struct oom_script *script =
-        findings_policies(run, attempt, &set, err) == 0 ? launch_parse(&run->launch, err) : NULL;
 
+    if (findings_policies(run, attempt, &set, err) < 0) {
+        /* It went away in between: the attempt begins anew when it is back. */
+        run->head_away = true;
+        attempt->known = false;
+        oom_edits_free(&attempt->edits);
+        return -1;
+    }
+    struct oom_script *script = launch_parse(&run->launch, err);
     if (script) {
         int index = policy_set_choose(&set, script, run->options.policy, framework);
         rc = index < 0 ? oom_errorf(err, "the policy of this job is gone")
@@ -75,6 +81,7 @@ int next_begin(struct run *run, struct attempt *attempt, struct oom_error *err)
     int status = body ? api_call(run->api, "POST", "/v1/attempts/begin", body, &reply, err) : -1;
 
     json_decref(body);
+    run->head_away = status < 0;
     if (status != 200) {
         json_decref(reply);
         return -1;
@@ -287,17 +294,32 @@ enum next next_after(struct run *run, struct attempt *attempt)
     enum next next = NEXT_STOP;
 
     proof_end(run, attempt);
-    if (attempt->known && attempt->applied >= 0) {
+    /* The head may have been away when the job began. */
+    bool told_late = !attempt->known;
+    bool away = told_late && next_begin(run, attempt, &err) < 0;
+    if (away && exited_well(attempt)) {
+        late_take_back(run);
+        return NEXT_STOP;
+    }
+    if (away) {
+        run->untold = run->late;
+        say("%s does not answer (%s): the job ends as it would without oomrun%s",
+            api_where(run->api), err.text,
+            run->late ? ", and is looked at when the head is back" : "");
+        return NEXT_STOP;
+    }
+    if (run->late)
+        late_take_back(run);
+    run->late = false;
+    if (told_late && attempt->edits.count > 0) {
+        attempt->applied = 0;
+        snprintf(attempt->proof, sizeof(attempt->proof),
+                 "the head did not answer when the attempt began, so it ran without its change");
+    }
+    if (attempt->applied >= 0) {
         next_note(run, attempt->lineage, attempt->number, "proof", attempt->proof);
         next_note(run, attempt->lineage, attempt->number, "applied",
                   attempt->applied ? "yes" : "no");
-    }
-    /* The head may have been away when the job began. */
-    if (!attempt->known && next_begin(run, attempt, &err) < 0) {
-        if (!exited_well(attempt))
-            say("%s does not answer (%s): the job ends as it would without oomrun",
-                api_where(run->api), err.text);
-        return NEXT_STOP;
     }
     if (run->sched && !run->after && !exited_well(attempt)) {
         /* Steps run in cgroups of their own, maybe on other nodes. */

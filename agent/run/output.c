@@ -18,6 +18,7 @@
 
 #include "agent/run/beginning.h"
 #include "agent/run/run.h"
+#include "policies/jsontext.h"
 
 enum {
     COUNT_LINES_MAX_BYTES = 64 * 1024 * 1024, /* more would delay the start of the job */
@@ -417,4 +418,23 @@ void output_resize(const struct output *output)
 const char *output_name(const struct output *output)
 {
     return output ? output->streams[0].name : "the job's output";
+}
+
+bool output_appends(const struct output *output)
+{
+    return !output->streams[0].relay && output->streams[0].append;
+}
+
+json_t *output_places(const struct output *output)
+{
+    json_t *places = json_array();
+
+    for (int i = 0; output && i < output->count; i++) {
+        const struct stream *stream = &output->streams[i];
+        if (!stream->relay && stream->name[0] == '/')
+            json_array_append_new(places,
+                                  json_pack("{s:o, s:I}", "path", oom_json_text(stream->name),
+                                            "offset", (json_int_t)stream->offset));
+    }
+    return places;
 }

@@ -21,15 +21,23 @@ extern char **environ;
 
 enum { MAX_CAPTURE_BYTES = 4 * 1024 * 1024 };
 
-static int capture_path(const struct run *run, const char *kind, char *out, size_t size)
+static const char *const kinds[] = {"env", "args", "dir"};
+
+static int capture_path_of(const struct run *run, const char *job, const char *kind, char *out,
+                           size_t size)
 {
     char directory[3000];
 
     if (paths_state_dir(directory, sizeof(directory), NULL) < 0)
         return -1;
     int n = snprintf(out, size, "%s/%s-%s.%s", directory, *run->cluster ? run->cluster : "slurm",
-                     run->job, kind);
+                     job, kind);
     return n > 0 && (size_t)n < size ? 0 : -1;
+}
+
+static int capture_path(const struct run *run, const char *kind, char *out, size_t size)
+{
+    return capture_path_of(run, run->job, kind, out, size);
 }
 
 /* The old job's own variables would steer the new submission, and describe another allocation;
@@ -63,9 +71,13 @@ static bool belongs_to_job(const char *variable)
 
 static void put_list(FILE *out, char *const *list, bool environment)
 {
+    static const char continues[] = CONTINUES_VARIABLE "=1";
+
     for (size_t i = 0; list && list[i]; i++)
         if (!environment || !belongs_to_job(list[i]))
             fwrite(list[i], 1, strlen(list[i]) + 1, out);
+    if (environment)
+        fwrite(continues, 1, sizeof(continues), out);
 }
 
 static void write_list(const struct run *run, const char *kind, char *const *list, bool environment)
@@ -93,14 +105,31 @@ void resubmit_capture(const struct run *run)
     write_list(run, "dir", where, false);
 }
 
+bool resubmit_captured(const struct run *run)
+{
+    char path[4096];
+
+    return capture_path(run, "env", path, sizeof(path)) == 0 && access(path, F_OK) == 0;
+}
+
 void resubmit_forget(const struct run *run)
 {
-    static const char *const kinds[] = {"env", "args", "dir"};
     char path[4096];
 
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
         if (capture_path(run, kinds[i], path, sizeof(path)) == 0)
             unlink(path);
+}
+
+/* The new job captures its own when it starts; until then it has this one's, should it fail to. */
+static void hand_over(const struct run *run, const char *new_job)
+{
+    char from[4096], to[4096];
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (capture_path(run, kinds[i], from, sizeof(from)) == 0 &&
+            capture_path_of(run, new_job, kinds[i], to, sizeof(to)) == 0)
+            rename(from, to);
 }
 
 /* NUL-separated strings back into a list inside `bytes`. */
@@ -167,6 +196,7 @@ static int submit(struct run *run, const struct oom_edits *resources, const char
             .environment_file = environment,
             .hold = true,
             .mark = mark,
+            .except = run->job,
             .notice = &notice,
         };
         rc = run->sched->submit(&submission, new_job, size, err);
@@ -191,7 +221,7 @@ int resubmit(struct run *run, const struct attempt *attempt, const struct oom_ed
              (long long)number);
     if (!run->launch.script_bytes)
         return oom_errorf(err, "there is no batch script to submit again");
-    int found = slurm_find_marked(mark, new_job, size, err);
+    int found = slurm_find_marked(mark, run->job, new_job, size, err);
     if (found < 0 || (found == 0 && submit(run, resources, mark, new_job, size, err) < 0))
         return -1;
     /* Held until the head knows it and every dependent waits for it: nobody sees a gap. */
@@ -205,8 +235,6 @@ int resubmit(struct run *run, const struct attempt *attempt, const struct oom_ed
         return -1;
     if (run->sched->repoint(run->job, new_job, err) < 0)
         return -1;
-    if (run->sched->release(new_job, err) < 0)
-        return -1;
-    resubmit_forget(run); /* the new job captures its own */
-    return 0;
+    hand_over(run, new_job);
+    return run->sched->release(new_job, err) < 0 ? -1 : 0;
 }

@@ -12,8 +12,9 @@
  * own_restart.c: a framework that begins again by itself.
  * next.c, findings.c, body.c: what comes next.
  * start.c, resubmit.c: starting it.
+ * late.c: for a head that was away from the start to the end.
  * leftovers.c, gpumem.c: nothing of the old attempt survives.
- * after.c: in the place of a supervisor that was lost.
+ * after.c, after_log.c: in the place of a supervisor that was lost.
  * say.c: the lines that people read. */
 #ifndef AGENT_RUN_RUN_H
 #define AGENT_RUN_RUN_H
@@ -59,6 +60,7 @@ struct launch {
     bool rewrite_in_place;       /* the scheduler's own copy of the script: it is the user's */
     char **stdin_args;           /* the script comes by standard input; its arguments */
     off_t stdin_start;           /* where a file there stood at the start; -1: it is none */
+    char *launcher_line;         /* that it begins with until launch_reveal; NULL: none */
     char copy_path[4096];        /* of the rewritten script; "" none */
     char **run_argv;             /* what to exec: argv, or with the rewritten parts */
     char *preload_file;          /* instructions for the preload library; NULL: not needed */
@@ -76,6 +78,9 @@ bool launch_is_shell(const char *program); /* by its name */
 int launch_take_stdin(struct launch *launch, struct oom_error *err);
 int launch_feed(struct launch *launch, const char *bytes, size_t length, struct oom_error *err);
 void launch_rewind(const struct launch *launch);
+/* The scheduler's copy of the script becomes the user's own, or the rewritten one. Until then it
+ * begins with the launcher's line, by which the plugin knows that nothing of it was executed. */
+int launch_reveal(struct launch *launch, struct oom_error *err);
 
 /* For policies and values: the script or the command as rewrite sees it. */
 struct oom_script *launch_parse(const struct launch *launch, struct oom_error *err);
@@ -128,6 +133,12 @@ void output_end(struct output *output, bool cancelled);
 /* The terminal has a new size, and so have those that stand for it. */
 void output_resize(const struct output *output);
 
+/* The first stream is a file that every start appends to. */
+bool output_appends(const struct output *output);
+
+/* Where the next bytes of an attempt will be: [{"path", "offset"}] of the followed files. */
+json_t *output_places(const struct output *output);
+
 /* "slurm-4711.out" or "standard output", for messages; `output` may be NULL. */
 const char *output_name(const struct output *output);
 
@@ -147,6 +158,7 @@ struct attempt {
     bool ended_early;     /* oomrun ended a job that had run out: silent, or beginning again */
     int own_restarts;     /* of the framework, after it had run out */
     int64_t own_since_ms; /* the first of them */
+    int64_t saved_gpu_s;  /* then: GPU-seconds up to the time limit; 0: not known */
     int applied;          /* 1 yes, 0 no, -1 unknown */
     char proof[512];
     struct oom_exit exit;
@@ -164,15 +176,22 @@ struct run {
     char job[64];
     char cluster[64];
     int restart;
+    bool continues;         /* queued or submitted again: only the head knows with which changes */
     bool in_job_allocation; /* a scheduler gave us this allocation */
     char handle[64]; /* what people use with oomctl: the job id, or "L7" without a scheduler */
     char token[40];
-    sigset_t signal_mask;            /* as it was when oomrun started: the command gets it back */
-    void (*sigpipe)(int);            /* likewise */
-    int64_t attempt_number;          /* of the running attempt */
-    struct seen *seen;               /* command lines of this attempt */
-    bool after;                      /* in the place of a supervisor that was lost (after.c) */
-    bool untold;                     /* the head did not answer at the end: somebody acts later */
+    sigset_t signal_mask;   /* as it was when oomrun started: the command gets it back */
+    void (*sigpipe)(int);   /* likewise */
+    int64_t attempt_number; /* of the running attempt */
+    struct seen *seen;      /* command lines of this attempt */
+    bool after;             /* in the place of a supervisor that was lost (after.c) */
+    bool orphan;            /* then: the scheduler has not noticed that the job is dead */
+    bool once_more;         /* then: the launch of this attempt failed, this is another */
+    char log_path[4096];    /* then: the job's output; "" not known */
+    json_t *places;         /* output_places of this attempt's start */
+    bool late;              /* a report of the start was left for the agent */
+    bool head_away;         /* it gave no answer when the attempt was to begin */
+    bool untold; /* the head or the scheduler did not answer at the end: somebody acts later */
     struct policy_set prefetched;    /* for the next decision; empty: not yet */
     struct oom_policy *proof_policy; /* whose edits are in force; NULL on first attempts */
 };
@@ -269,12 +288,27 @@ int next_resources(const struct run *run, const struct oom_decision *decision,
 enum next next_start(struct run *run, struct attempt *attempt, const struct oom_decision *decision,
                      struct oom_edits *total, int64_t number);
 
+/* --- late.c ------------------------------------------------------------------------------------
+ */
+
+/* The head is away at the start: leaves for the node's agent what would have been told it; false
+ * when that is not possible. Taken back when the head has been told after all. */
+bool late_leave(const struct run *run, const struct attempt *attempt);
+void late_take_back(const struct run *run);
+
+/* `oomrun --hand-in FILE`, started by the agent as the file's owner. Returns the exit status. */
+int late_hand_in(struct run *run, const char *path);
+
 /* --- resubmit.c --------------------------------------------------------------------------------
  */
+
+/* In the environment of a job that was submitted in the place of another one. */
+#define CONTINUES_VARIABLE "OOMRETRY_CONTINUES"
 
 /* Keeps what a new submission would need (environment, directory, arguments) in the user's state
  * directory, with mode 0600; errors are not fatal. resubmit_forget removes it. */
 void resubmit_capture(const struct run *run);
+bool resubmit_captured(const struct run *run);
 void resubmit_forget(const struct run *run);
 
 /* Submits the same job again, held, with the lineage's mark; points the dependents of the old job

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/lib/acted.h"
 #include "agent/lib/files.h"
 #include "agent/run/run.h"
 #include "oomretry/redact.h"
@@ -60,10 +61,10 @@ int next_note(struct run *run, int64_t lineage, int64_t number, const char *key,
  * beside it as <output>.attempt-N. */
 static void keep_log(struct run *run, int64_t number)
 {
-    const char *path = run->output ? output_name(run->output) : NULL;
+    const char *path = run->output ? output_name(run->output) : run->log_path;
     char kept[4200];
 
-    if (!path || path[0] != '/')
+    if (path[0] != '/' || (run->output && output_appends(run->output)))
         return;
     snprintf(kept, sizeof(kept), "%s.attempt-%lld", path, (long long)number);
     if (file_copy_tail(path, kept, MAX_KEPT_LOG_BYTES) == 0)
@@ -104,6 +105,28 @@ static bool is_set_false(const struct run *run, const char *fact)
     return no;
 }
 
+/* Decided and not done, as the scheduler does not answer: the intention stays open, and the node's
+ * agent carries it out when it does. */
+static enum next postponed(struct run *run, const struct attempt *attempt, int64_t number,
+                           const char *why)
+{
+    run->untold = true;
+    next_note(run, attempt->lineage, number, "acted", "waiting for the scheduler");
+    say("the scheduler cannot do it at present (%s): the next attempt is started when it can", why);
+    return NEXT_STOP;
+}
+
+static enum next failed(struct run *run, const struct attempt *attempt, int64_t number,
+                        const char *what, const struct oom_error *err)
+{
+    char why[1200];
+
+    if (run->sched->is_away && run->sched->is_away(err))
+        return postponed(run, attempt, number, err->text);
+    snprintf(why, sizeof(why), "%s: %s", what, err->text);
+    return stopped(run, attempt, number, why);
+}
+
 /* Through the scheduler: the same job once more, or where that is not allowed, a new one. */
 static enum next next_leave(struct run *run, struct attempt *attempt,
                             const struct oom_decision *decision, const struct oom_edits *total,
@@ -111,33 +134,34 @@ static enum next next_leave(struct run *run, struct attempt *attempt,
 {
     struct oom_edits resources = {NULL, 0};
     struct oom_error err = {""};
-    char new_job[64];
+    const char *again = run->once_more ? ACTED_ONCE_MORE : "";
+    char new_job[64], text[160];
     enum next next = NEXT_GONE;
 
     if (next_edits(total, true, &resources) < 0)
         return NEXT_STOP;
     if (decision->mode != OOM_MODE_RESUBMIT && !is_set_false(run, "requeue_allowed")) {
-        keep_log(run, attempt->number);
+        if (!run->once_more)
+            keep_log(run, run->after && attempt->number == number ? number - 1 : attempt->number);
         next_note(run, attempt->lineage, number, "acted", "asking the scheduler to queue it again");
         if (run->sched->requeue(run->job, run->restart, &resources, &err) == 0) {
-            next_note(run, attempt->lineage, number, "acted", "queued again");
+            snprintf(text, sizeof(text), ACTED_QUEUED "%s", again);
+            next_note(run, attempt->lineage, number, "acted", text);
         } else {
-            char why[1200];
-            snprintf(why, sizeof(why), "the scheduler refused to queue the job again: %s",
-                     err.text);
-            next = stopped(run, attempt, number, why);
+            next =
+                failed(run, attempt, number, "the scheduler refused to queue the job again", &err);
         }
     } else {
         next_note(run, attempt->lineage, number, "acted", "submitting it as a new job");
         if (resubmit(run, attempt, &resources, number, new_job, sizeof(new_job), &err) == 0) {
-            char text[128];
-            snprintf(text, sizeof(text), "submitted as job %s", new_job);
+            snprintf(text, sizeof(text), ACTED_SUBMITTED "%s%s", new_job, again);
             next_note(run, attempt->lineage, number, "acted", text);
             say("the next attempt is job %s", new_job);
+            /* Nothing of it runs, and it would keep its allocation until Slurm notices that. */
+            if (run->orphan)
+                run->sched->cancel(run->job, NULL);
         } else {
-            char why[1200];
-            snprintf(why, sizeof(why), "the job could not be submitted again: %s", err.text);
-            next = stopped(run, attempt, number, why);
+            next = failed(run, attempt, number, "the job could not be submitted again", &err);
         }
     }
     oom_edits_free(&resources);

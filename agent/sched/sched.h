@@ -19,6 +19,7 @@ struct sched_submission {
     const char *environment_file; /* NAME=VALUE, NUL-separated; NULL: this process's environment */
     bool hold;
     const json_t *record;     /* Ray: the whole request, whose entrypoint is `script` */
+    const char *except;       /* Slurm: a job that carries the mark and is not meant */
     const char *mark;         /* Slurm: a word in the comment by which the job is found again */
     struct oom_error *notice; /* what a person should know although it worked; NULL: nobody asks */
 };
@@ -58,6 +59,9 @@ struct sched {
 
     /* Dependents of old_job wait for new_job instead. Returns how many were changed, or -1. */
     int (*repoint)(const char *old_job, const char *new_job, struct oom_error *err);
+
+    /* The error says that the scheduler does not answer at present. NULL: it cannot tell. */
+    bool (*is_away)(const struct oom_error *err);
 
     /* Ends what the job started through the scheduler (steps), not the job. */
     int (*end_steps)(const char *job, struct oom_error *err);

@@ -179,17 +179,23 @@ static int update_until(const char *job, const struct oom_edits *resources, cons
     return 0;
 }
 
+static int release(const char *job, struct oom_error *err)
+{
+    const char *argv[] = {"scontrol", "release", job, NULL};
+
+    return child_expect(argv, CALL_MS, NULL, err);
+}
+
 /* Of a job that has ended: held, changed, released. Dependents that have seen it fail wait for
  * good ("DependencyNeverSatisfied") until they are pointed to it anew. */
 static int requeue_ended(const char *job, const struct oom_edits *resources, struct oom_error *err)
 {
     const char *again[] = {"scontrol", "requeuehold", job, NULL};
-    const char *release[] = {"scontrol", "release", job, NULL};
 
     if (child_expect(again, CALL_MS, NULL, err) < 0 ||
         update_until(job, resources, "now", err) < 0 || slurm_dependents_repoint(job, job, err) < 0)
         return -1;
-    return child_expect(release, CALL_MS, NULL, err);
+    return release(job, err);
 }
 
 /* While the job is RUNNING, requeue makes it COMPLETING, and sends CONT and TERM to all its
@@ -201,13 +207,14 @@ static int requeue(const char *job, int restart, const struct oom_edits *resourc
 {
     const char *again[] = {"scontrol", "requeue", job, NULL};
     const char *show[] = {"scontrol", "-o", "show", "job", job, NULL};
-    char *text = NULL, state[64] = "", restarts[32] = "0";
+    char *text = NULL, state[64] = "", restarts[32] = "0", reason[64] = "";
     int rc = 0;
 
     if (child_expect(show, CALL_MS, &text, err) < 0)
         return -1;
     slurm_field(text, "JobState", state, sizeof(state));
     slurm_field(text, "Restarts", restarts, sizeof(restarts));
+    slurm_field(text, "Reason", reason, sizeof(reason));
     free(text);
     bool pending = strcmp(state, "PENDING") == 0;
     bool live = strcmp(state, "RUNNING") == 0 || strcmp(state, "COMPLETING") == 0 ||
@@ -221,6 +228,9 @@ static int requeue(const char *job, int restart, const struct oom_edits *resourc
         rc = child_expect(again, CALL_MS, NULL, err);
     if (rc == 0)
         rc = update_until(job, resources, pending ? "now" : "now+2", err);
+    /* By requeue_ended, which did not come to its end. */
+    if (rc == 0 && pending && strcmp(reason, "job_requeued_in_held_state") == 0)
+        rc = release(job, err);
     /* Who waits for a whole array is judged when a task has failed, be it COMPLETING: seen
      * on 22.05. */
     if (rc == 0 && strcmp(state, "COMPLETING") == 0 && strchr(job, '_'))
@@ -293,7 +303,9 @@ static int submit_by_rest(const struct sched_submission *submission, char *new_j
         rc = 0;
     } else if (*config.slurmrestd) {
         /* The answer may have been lost after the job was taken. */
-        int found = submission->mark ? slurm_find_marked(submission->mark, new_job, size, err) : 0;
+        int found = submission->mark ? slurm_find_marked(submission->mark, submission->except,
+                                                         new_job, size, err)
+                                     : 0;
         rc = found > 0 ? 0 : found < 0 ? -1 : 1;
         if (rc > 0)
             oom_errorf(submission->notice, "submitted by sbatch, as slurmrestd could not: %s",
@@ -316,18 +328,26 @@ static int submit(const struct sched_submission *submission, char *new_job, size
     return rc;
 }
 
-static int release(const char *job, struct oom_error *err)
-{
-    const char *argv[] = {"scontrol", "release", job, NULL};
-
-    return child_expect(argv, CALL_MS, NULL, err);
-}
-
 static int cancel(const char *job, struct oom_error *err)
 {
     const char *argv[] = {"scancel", job, NULL};
 
     return child_expect(argv, CALL_MS, NULL, err);
+}
+
+static bool is_away(const struct oom_error *err)
+{
+    static const char *const signs[] = {
+        "Unable to contact slurm controller", "Socket timed out", "Connection refused",
+        "Zero Bytes were transmitted", "did not end within", "slurm_msg_sendto",
+        "Unexpected message received",
+        /* Killed in between, it has forgotten that it had just queued the job again. */
+        "Job has already finished"};
+
+    for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++)
+        if (strstr(err->text, signs[i]))
+            return true;
+    return false;
 }
 
 static int end_steps(const char *job, struct oom_error *err)
@@ -371,5 +391,6 @@ const struct sched sched_slurm = {
     .release = release,
     .cancel = cancel,
     .repoint = slurm_dependents_repoint,
+    .is_away = is_away,
     .end_steps = end_steps,
 };

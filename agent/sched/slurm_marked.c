@@ -11,7 +11,8 @@
 
 enum { CALL_MS = 10000 };
 
-int slurm_find_marked(const char *mark, char *job, size_t size, struct oom_error *err)
+int slurm_find_marked(const char *mark, const char *except, char *job, size_t size,
+                      struct oom_error *err)
 {
     char uid[16];
     const char *list[] = {"squeue", "-h", "-u", uid, "-o", "%i|%k", NULL};
@@ -28,6 +29,8 @@ int slurm_find_marked(const char *mark, char *job, size_t size, struct oom_error
             continue;
         *bar = '\0';
         slurm_plain_id(line);
+        if (except && strcmp(line, except) == 0)
+            continue;
         snprintf(job, size, "%s", line);
         found = 1;
     }

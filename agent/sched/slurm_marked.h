@@ -8,8 +8,9 @@
 
 #include "oomretry/error.h"
 
-/* A job of the caller in the queue whose comment carries the mark. 1 found, 0 not; -1 when that
- * cannot be known, and submitting would risk a second job. */
-int slurm_find_marked(const char *mark, char *job, size_t size, struct oom_error *err);
+/* A job of the caller in the queue whose comment carries the mark, other than `except` (NULL: any).
+ * 1 found, 0 not; -1 when that cannot be known, and submitting would risk a second job. */
+int slurm_find_marked(const char *mark, const char *except, char *job, size_t size,
+                      struct oom_error *err);
 
 #endif

@@ -16,6 +16,7 @@
 
 #include "plugin/restore.h"
 #include "plugin/spank_cgroup.c"
+#include "plugin/spank_script.c"
 #include "plugin/spank_settings.c"
 #include "plugin/spank_site.c"
 
@@ -236,6 +237,8 @@ static void scripts_are_restored(void **state)
         assert_int_equal(st.st_mode & 07777, 0700);
         assert_int_equal(unlink(copy), 0);
         assert_file(path, cases[i][0]);
+        assert_int_equal(restore_launcher_length(cases[i][0], strlen(cases[i][0])),
+                         strlen(cases[i][0]) - strlen(cases[i][1]));
         assert_int_equal(restore_script(path), 0);
         assert_file(path, cases[i][1]);
         assert_int_equal(restore_script(path), 0);
@@ -246,6 +249,30 @@ static void scripts_are_restored(void **state)
     assert_int_equal(restore_script(copy), -1);
     assert_int_equal(restore_script("/nonexistent/script"), -1);
     assert_int_equal(restore_script(dir), -1);
+}
+
+/* By this the agent knows that nothing of a script was executed. */
+static void the_launchers_line_is_seen(void **state)
+{
+    static const char line[] = "#!/opt/x/libexec/oomretry/oomstart\n";
+    char path[256], other[256];
+
+    (void)state;
+    snprintf(path, sizeof(path), "%s/marked", dir);
+    write_file("marked", "#!/opt/x/libexec/oomretry/oomstart\n#!/bin/bash\necho 1\n");
+    assert_true(script_begins_with(path, line));
+    assert_int_equal(restore_script(path), 0);
+    assert_false(script_begins_with(path, line));
+    write_file("marked", "#!/opt/x/libexec/oomretry/oomstar");
+    assert_false(script_begins_with(path, line));
+    snprintf(other, sizeof(other), "%s/marked-link", dir);
+    write_file("marked", line);
+    assert_int_equal(symlink(path, other), 0);
+    assert_false(script_begins_with(other, line));
+    assert_false(script_begins_with("/nonexistent/script", line));
+    assert_false(script_begins_with(dir, line));
+    assert_int_equal(unlink(other), 0);
+    assert_int_equal(unlink(path), 0);
 }
 
 static int make_directory(void **state)
@@ -293,6 +320,7 @@ int main(void)
         cmocka_unit_test(counters_of_v2),
         cmocka_unit_test(counters_of_v1),
         cmocka_unit_test(scripts_are_restored),
+        cmocka_unit_test(the_launchers_line_is_seen),
     };
 
     return cmocka_run_group_tests_name("plugin", tests, make_directory, remove_directory);

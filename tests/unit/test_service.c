@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "agent/head/service.h"
+#include "agent/lib/acted.h"
 #include "agent/lib/jsonget.h"
 #include "db/lineages.h"
 #include "db/policies.h"
@@ -217,6 +218,116 @@ static void a_lost_job_is_not_taken_for_its_successor(void **state)
     reply = call(f, "GET", path, NULL, 200);
     assert_string_equal(json_get_string(json_object_get(reply, "lineage"), "state", ""), "failed");
     json_decref(reply);
+}
+
+/* A controller that was killed has forgotten that it queued the job again, and starts it as if for
+ * the first time: the change that was decided is made all the same. */
+static void a_forgotten_start_keeps_its_lineage(void **state)
+{
+    struct fixture *f = *state;
+    json_t *body = begin_body("120", "t1", 0);
+
+    json_object_set_new(body, "shape", json_string("s-g0"));
+    json_t *again = json_deep_copy(body);
+    json_object_set_new(again, "token", json_string("t2"));
+    json_t *other = json_deep_copy(again);
+    json_object_set_new(other, "shape", json_string("another-g0"));
+    json_object_set_new(other, "token", json_string("t3"));
+    json_t *reply = call(f, "POST", "/v1/attempts/begin", body, 200);
+    json_int_t lineage = json_get_int(reply, "lineage", 0);
+    json_decref(reply);
+    json_decref(call(f, "POST", "/v1/attempts/end", oom_end(lineage, 1, "12288"), 200));
+    reply = call(f, "POST", "/v1/attempts/begin", again, 200);
+    assert_int_equal(json_get_int(reply, "lineage", 0), lineage);
+    assert_int_equal(json_get_int(reply, "attempt", 0), 2);
+    assert_true(json_array_size(json_object_get(reply, "edits")) > 0);
+    json_decref(reply);
+    /* Another script under the same id is another job. */
+    reply = call(f, "POST", "/v1/attempts/begin", other, 200);
+    assert_int_not_equal(json_get_int(reply, "lineage", 0), lineage);
+    json_decref(reply);
+}
+
+/* What found no head is told later: when it was, and where its output began. */
+static void a_start_that_is_told_late(void **state)
+{
+    struct fixture *f = *state;
+    json_t *body = begin_body("121", "t1", 0);
+
+    json_object_set_new(body, "late", json_true());
+    json_object_set_new(body, "started_ms", json_integer(1700000000000));
+    json_object_set_new(body, "log", json_pack("[{s:s, s:i}]", "path", "/a.out", "offset", 42));
+    json_t *twice = json_deep_copy(body);
+    json_decref(call(f, "POST", "/v1/attempts/begin", body, 200));
+    json_decref(call(f, "POST", "/v1/attempts/begin", twice, 200));
+    json_t *reply = call(f, "GET", "/v1/history/121", NULL, 200);
+    const json_t *attempts = json_object_get(reply, "attempts");
+    const json_t *first = json_array_get(attempts, 0);
+    const json_t *log = json_object_get(json_object_get(first, "evidence"), "log");
+    assert_int_equal(json_array_size(attempts), 1);
+    assert_int_equal(json_get_int(first, "started_ms", 0), 1700000000000);
+    assert_int_equal(json_get_int(json_array_get(log, 0), "offset", 0), 42);
+    json_decref(reply);
+    /* The id of a job that was forgotten belongs to another one by now. */
+    body = begin_body("121", "t2", 0);
+    json_object_set_new(body, "late", json_true());
+    json_decref(call(f, "POST", "/v1/attempts/begin", body, 200));
+    reply = call(f, "GET", "/v1/history/121", NULL, 200);
+    assert_int_equal(json_array_size(json_object_get(reply, "attempts")), 1);
+    first = json_array_get(json_object_get(reply, "attempts"), 0);
+    assert_string_equal(json_get_string(first, "token", ""), "t2");
+    json_decref(reply);
+    /* Nobody starts in the future. */
+    body = begin_body("122", "t1", 0);
+    json_object_set_new(body, "started_ms", json_integer(INT64_C(9000000000000)));
+    json_decref(call(f, "POST", "/v1/attempts/begin", body, 200));
+    reply = call(f, "GET", "/v1/history/122", NULL, 200);
+    first = json_array_get(json_object_get(reply, "attempts"), 0);
+    assert_true(json_get_int(first, "started_ms", 0) < INT64_C(9000000000000));
+    json_decref(reply);
+}
+
+static bool first_open_is_done(struct fixture *f)
+{
+    json_t *reply = call(f, "GET", "/v1/attempts/open", NULL, 200);
+    const json_t *attempt = json_array_get(json_object_get(reply, "attempts"), 0);
+    bool done = json_get_bool(attempt, "done", false);
+    /* Where it is, or where the one before it was. */
+    assert_string_equal(json_get_string(attempt, "node", ""), "n1");
+    json_decref(reply);
+    return done;
+}
+
+static void what_is_done_about_an_intention(void **state)
+{
+    static const struct {
+        const char *acted;
+        bool done;
+    } cases[] = {
+        {"asking the scheduler to queue it again", false},
+        {ACTED_QUEUED, true},
+        {ACTED_QUEUED ACTED_ONCE_MORE, true},
+        {ACTED_SUBMITTED "12", true},
+        {"waiting for the scheduler", false},
+    };
+    struct fixture *f = *state;
+    json_t *body = begin_body("123", "t1", 0);
+
+    json_object_set_new(body, "node", json_string("n1"));
+    json_t *reply = call(f, "POST", "/v1/attempts/begin", body, 200);
+    json_int_t lineage = json_get_int(reply, "lineage", 0);
+    json_decref(reply);
+    json_decref(call(f, "POST", "/v1/attempts/end", oom_end(lineage, 1, "12288"), 200));
+    assert_false(first_open_is_done(f));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        json_decref(call(
+            f, "POST", "/v1/attempts/note",
+            json_pack("{s:I, s:i, s:s}", "lineage", lineage, "attempt", 2, "acted", cases[i].acted),
+            200));
+        assert_int_equal(first_open_is_done(f), cases[i].done);
+    }
+    assert_true(acted_once_more(ACTED_QUEUED ACTED_ONCE_MORE));
+    assert_false(acted_once_more(ACTED_QUEUED));
 }
 
 static json_t *begin_once(struct fixture *f, const char *job)
@@ -799,6 +910,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(restarts_of_the_scheduler_keep_the_edits, setup, teardown),
         cmocka_unit_test_setup_teardown(a_job_id_comes_back, setup, teardown),
         cmocka_unit_test_setup_teardown(a_lost_job_is_not_taken_for_its_successor, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_forgotten_start_keeps_its_lineage, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_start_that_is_told_late, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_done_about_an_intention, setup, teardown),
         cmocka_unit_test_setup_teardown(ids_that_never_come_back, setup, teardown),
         cmocka_unit_test_setup_teardown(not_memory_is_not_retried, setup, teardown),
         cmocka_unit_test_setup_teardown(memory_is_bounded_by_the_site, setup, teardown),
