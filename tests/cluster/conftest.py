@@ -160,7 +160,12 @@ def cluster():
     # Not below pytest's own directories: those are closed to the owner of the jobs.
     home = Path(tempfile.mkdtemp(prefix="oomretry-test-"))
     home.chmod(0o755)
-    one = Cluster(home / "c", "--conf",
+    # A test lets one launch fail.
+    prolog = home / "prolog"
+    prolog.write_text(f"#!/bin/sh\n[ ! -e {home}/prolog-fails ] && exit 0\n"
+                      f"rm {home}/prolog-fails\nexit 1\n")
+    prolog.chmod(0o755)
+    one = Cluster(home / "c", "--conf", f"Prolog={prolog}", "--conf",
                   "PartitionName=small Nodes=ALL MaxMemPerNode=200 MaxTime=60 State=UP")
     try:
         one.start()

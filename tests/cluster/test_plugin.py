@@ -284,6 +284,7 @@ def test_batch_start_and_exit_are_reported(cluster, listener, recorder, work, sc
         job = cluster.sbatch(work, "--oom-retry", path)
         start = listener.report_of(job, "batch_start")
         end = listener.report_of(job, "task_exit")
+        assert end["begun"] == "1"
         record = job.wait()
     common = {"version": "1", "job": job.id, "uid": str(OWNER.pw_uid),
               "gid": str(OWNER.pw_gid), "opted": "1"}

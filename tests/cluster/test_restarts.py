@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table "Kinds of jobs" of docs/restarts.md, row by row: the table is the test."""
 import concurrent.futures
+import contextlib
 import os
 import signal
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
 
 import kinds
-from conftest import OWNER, REPO, Job, wait_for
+from book import Book
+from conftest import OWNER, REPO, wait_for
 
-AT_ONCE = 6
-COLUMNS = ("kind", "cause", "mode", "states", "ways", "starts", "dependents")
+AT_ONCE = 10
+COLUMNS = ("kind", "cause", "mode", "states", "ways", "starts", "output", "dependents")
 
 
 def table():
@@ -29,62 +32,42 @@ def label(row):
     return f"{row['kind']}-{row['cause']}-{row['mode']}".replace(" ", "_")
 
 
-@pytest.fixture(scope="module")
-def outcomes(cluster):
-    """All rows, several at once."""
-    def play(row):
-        work = Path(tempfile.mkdtemp(prefix="w", dir=cluster.dir.parent))
-        os.chown(work, OWNER.pw_uid, OWNER.pw_gid)
-        work.chmod(0o755)
+def test_every_cell_is_in_the_table():
+    rows = [(row["kind"], row["cause"], row["mode"]) for row in table()]
+    assert len(rows) == len(set(rows))
+    assert set(rows) == kinds.cells()
 
-        def script(text, name="job.sh"):
-            (work / name).write_text(text)
-            (work / name).chmod(0o755)
-            return work / name
+
+class Row:
+    """One row of the table, being played."""
+
+    def __init__(self, cluster, book, row):
+        self.cluster, self.book, self.row, self.kind = cluster, book, row, row["kind"]
+        self.work = Path(tempfile.mkdtemp(prefix="w", dir=cluster.dir.parent))
+        os.chown(self.work, OWNER.pw_uid, OWNER.pw_gid)
+        self.work.chmod(0o755)
+        self.job = self.after = None
+
+    def script(self, text, name="job.sh"):
+        (self.work / name).write_text(text)
+        (self.work / name).chmod(0o755)
+        return self.work / name
+
+    def submit(self):
+        self.job, self.after = kinds.submit(self.cluster, self.work, self.script, self.kind,
+                                            self.row["cause"], self.row["mode"])
+
+    def failing(self):
+        return any("OutOfMemoryError" in path.read_text(errors="replace")
+                   for path in self.work.glob("*.out"))
+
+    def outcome(self):
         try:
-            return kinds.play(cluster, work, script, row["kind"], row["cause"], row["mode"])
+            return kinds.outcome(self.cluster, self.book, self.work, self.job, self.after, self.kind)
         except AssertionError as failure:
             outputs = "".join(f"--- {path.name}\n{path.read_text(errors='replace')}"
-                              for path in sorted(work.glob("*.out")))
+                              for path in sorted(self.work.glob("*.out*")))
             return f"{failure}\n{outputs}"
-    rows = [row for row in table() if cluster.memory_limits or "host" not in row["cause"]]
-    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        return dict(zip(map(label, rows), pool.map(play, rows)))
-
-
-@pytest.mark.parametrize("row", table(), ids=label)
-def test_row(outcomes, row):
-    if label(row) not in outcomes:
-        pytest.skip("no memory cgroup here")
-    expected = {key: row[key] for key in ("states", "ways", "starts", "dependents")}
-    assert outcomes[label(row)] == expected
-
-
-# --- what happens to the whole cluster at once ---------------------------------------------------
-
-
-def restart_agent_after(cluster, ready):
-    """Stops the agent for good, waits, and starts it again."""
-    pid = cluster.record["daemons"]["oomagent"]["pid"]
-    os.killpg(pid, signal.SIGKILL)
-    wait_for(ready, "what happens without the agent")
-    cluster.devcluster("restart", "oomagent")
-
-
-@pytest.mark.parametrize("kind", ["plain", "afterok", "array", "no-requeue"])
-def test_agent_down_then_up(cluster, work, script, kind):
-    """The agent is killed while the job runs and comes back after the job has failed for want of a
-    decision: the head's open attempts are found, and the job is queued or submitted again."""
-    job, after = kinds.submit(cluster, work, script, kind, "slow gpu", "auto")
-    target = kinds.watched(job, kind)
-    wait_for(lambda: any(run[1] != "0" for run in kinds.runs(work)), "the first start")
-    restart_agent_after(cluster, lambda: target.state == "FAILED")
-    story = wait_for(lambda: kinds.is_over(cluster, target), "the lineage to end", pause_s=0.4)
-    assert story["lineage"]["state"] == "completed", (story["lineage"], job.output())
-    assert Job(cluster, story["lineage"]["jobs"][-1], "").state == "COMPLETED"
-    assert len(story["attempts"]) == 2
-    if after:
-        assert kinds.dependent_outcome(cluster, after) == "run"
 
 
 def below(pid):
@@ -96,32 +79,69 @@ def below(pid):
     return found
 
 
-def kill_step(job):
-    """slurmstepd of the batch step and everything below it, as when a node's memory is cleared."""
+def kill_step(row):
+    """slurmstepd of the batch step and everything below it, as when a node's memory is cleared:
+    nobody reports the end of the step, and Slurm goes on calling the job RUNNING."""
+    raw = kinds.runs(row.work)[0][0]  # a task of an array has an id of its own
     for entry in Path("/proc").iterdir():
         try:
             words = (entry / "cmdline").read_bytes() if entry.name.isdigit() else b""
+            mine = f"SLURM_CONF={row.cluster.conf}".encode() in (
+                (entry / "environ").read_bytes() if words.startswith(b"slurmstepd") else b"")
         except OSError:
             continue
-        if words.startswith(f"slurmstepd: [{job.id}.batch]".encode()):
+        if mine and words.startswith(f"slurmstepd: [{raw}.batch]".encode()):
             for pid in below(int(entry.name)):
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             return
-    raise AssertionError(f"no slurmstepd of job {job.id}")
+    raise AssertionError(f"no slurmstepd of job {raw}")
 
 
-@pytest.mark.parametrize("kind", ["plain", "kill-on-invalid-dep"])
-def test_slurmstepd_killed(cluster, work, script, kind):
-    """Nobody reports the end of the step, and Slurm goes on calling the job RUNNING; the node's
-    agent sees that its supervisor is gone."""
-    job, after = kinds.submit(cluster, work, script, kind, "slow gpu", "auto")
-    wait_for(lambda: "OutOfMemoryError" in job.output(), "the trainer to fail")
-    kill_step(job)
-    assert job.state == "RUNNING"
-    story = wait_for(lambda: kinds.is_over(cluster, job), "the lineage to end", pause_s=0.4)
-    assert story["lineage"]["state"] == "completed", story["lineage"]
-    assert [attempt["mode"] for attempt in story["attempts"]] == ["first", "requeue"]
-    assert job.record()["Restarts"] == "1"
-    assert len(kinds.runs(work)) == 2
-    if after:
-        assert kinds.dependent_outcome(cluster, after) == "run"
+def play(row):
+    row.submit()
+    if row.row["cause"] == "slurmstepd killed":
+        wait_for(row.failing, "the trainer to fail", 120)
+        kill_step(row)
+    return row.outcome()
+
+
+def play_without_agent(cluster, rows):
+    """The agent is killed while all these jobs run, and comes back after they have failed for want
+    of a decision: the head's open attempts are found, and the jobs are started again."""
+    for row in rows:
+        row.submit()
+    wait_for(lambda: all(row.failing() for row in rows), "the trainers to fail", 120)
+    os.killpg(cluster.record["daemons"]["oomagent"]["pid"], signal.SIGKILL)
+    for row in rows:
+        row.script("", "go")
+    wait_for(lambda: all(kinds.watched(row.job, row.kind).state == "FAILED" for row in rows),
+             "the jobs to fail", pause_s=1)
+    cluster.devcluster("restart", "oomagent")
+
+
+@pytest.fixture(scope="module")
+def outcomes(cluster):
+    """All rows, many at once; those that need the agent away are started when all others have
+    ended."""
+    book = Book(cluster)
+    began = time.monotonic()
+    rows = [Row(cluster, book, row) for row in table()
+            if cluster.memory_limits or "host" not in row["cause"]]
+    away = [row for row in rows if row.row["cause"] == "agent away"]
+    others = sorted((row for row in rows if row not in away),
+                    key=lambda row: row.row["cause"] != "slurmstepd killed")
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        found = dict(zip((label(row.row) for row in others), pool.map(play, others)))
+        play_without_agent(cluster, away)
+        found.update(zip((label(row.row) for row in away), pool.map(Row.outcome, away)))
+    print(f"{len(rows)} rows in {time.monotonic() - began:.0f} s")
+    return found
+
+
+@pytest.mark.parametrize("row", table(), ids=label)
+def test_row(outcomes, row):
+    if label(row) not in outcomes:
+        pytest.skip("no memory cgroup here")
+    expected = {key: row[key] for key in ("states", "ways", "starts", "output", "dependents")}
+    assert outcomes[label(row)] == expected

@@ -214,7 +214,7 @@ trap '' TERM
 while :; do sleep 1; done
 """, "bin/python3")
     path = script(f"""#!/bin/bash
-#SBATCH -N 2 -n 2 --mem=100 --oom-retry=relax
+#SBATCH -N 2 -n 2 --mem=100 --gres=gpu:2 -t 30 --oom-retry=relax
 export PATH={work}/bin:$PATH
 srun -N 2 -n 2 python3 -m relax.entrypoints.train --use-dynamic-batch-size --max-tokens-per-gpu 8192
 """)
@@ -223,6 +223,10 @@ srun -N 2 -n 2 python3 -m relax.entrypoints.train --use-dynamic-batch-size --max
     assert job.wait()["JobState"] == "COMPLETED", job.output()
     assert time.monotonic() - began < 45
     assert "trained" in job.output()
+    # Two nodes with two GPUs each, for somewhat less than half an hour.
+    saved = re.search(r"up to the time limit that saves ([0-9.]+) GPU-hours", job.output())
+    assert saved and 1.5 < float(saved[1]) <= 2, job.output()
+    assert f"saved {saved[1]} GPU-hours" in cluster.oomctl("explain", job.id).stdout
     peer = (work / "peer").read_text().split()[0]
     assert not Path(f"/proc/{peer}").exists()
 

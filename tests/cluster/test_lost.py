@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attempts that nobody could report: launches that failed, heads that were away, dependents of an
+array whose supervisor was killed."""
+import contextlib
+
+import pytest
+
+import kinds
+from conftest import install, wait_for
+from training import history
+
+# Launches that come after the script's first start go wrong as the file says, a word a launch.
+FAULTY_OOMRUN = """#!/bin/bash
+plan=$SLURM_SUBMIT_DIR/launches
+if [ -s "$SLURM_SUBMIT_DIR/runs" ] && [ -s "$plan" ]; then
+    what=$(head -n 1 "$plan")
+    case "$what $1" in
+    "kill --slurm") sed -i 1d "$plan"; kill -9 $$ ;;
+    "broken --version") sed -i 1d "$plan"; exit 127 ;;
+    esac
+fi
+exec REAL/bin/oomrun "$@"
+"""
+
+
+@pytest.fixture
+def launches(cluster, work):
+    """Lets launches fail in this test's directory: the installed oomrun is a script that executes
+    the real one, in a tree of its own."""
+    real = install(cluster.prefix.with_name(work.name + "-real"))
+    installed = cluster.prefix / "bin/oomrun"
+    kept = installed.with_name("kept")
+    installed.rename(kept)
+    installed.write_text(FAULTY_OOMRUN.replace("REAL", str(real)))
+    installed.chmod(0o755)
+
+    def plan(*words):
+        (work / "launches").write_text("".join(word + "\n" for word in words))
+        (work / "launches").chmod(0o666)
+    yield plan
+    kept.rename(installed)
+
+
+@contextlib.contextmanager
+def head_away(cluster):
+    """Nothing answers at the head's socket."""
+    head = cluster.dir / "oomretry" / "head.sock"
+    moved = head.with_name("moved.sock")
+    head.rename(moved)
+    try:
+        yield
+    finally:
+        moved.rename(head)
+
+
+def wait_over(cluster, job):
+    return wait_for(lambda: kinds.is_over(cluster, job), f"the lineage of job {job.id} to end", 90, 0.4)
+
+
+# --- a restart that dies before its command ------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["requeue", "resubmit"])
+def test_a_failed_launch_is_tried_once_more(cluster, work, script, launches, mode):
+    launches("kill")
+    job, _ = kinds.submit(cluster, work, script, "plain", "gpu", mode)
+    story = wait_over(cluster, job)
+    assert story["lineage"]["state"] == "completed", (story["lineage"], job.output())
+    assert [attempt["mode"] for attempt in story["attempts"]] == ["first", mode]
+    assert "because the launch before had failed" in story["attempts"][1]["acted"]
+    assert len(kinds.runs(work)) == 2
+    assert len(story["lineage"]["jobs"]) == (1 if mode == "requeue" else 3)
+
+
+def test_there_is_no_third_launch(cluster, work, script, launches):
+    launches("kill", "kill", "kill")
+    job, _ = kinds.submit(cluster, work, script, "plain", "gpu", "requeue")
+    story = wait_over(cluster, job)
+    assert story["lineage"]["state"] == "stopped"
+    assert "without the attempt having begun" in story["lineage"]["reason"]
+    assert (work / "launches").read_text() == "kill\n"
+    assert len(kinds.runs(work)) == 1
+
+
+def test_a_plain_run_is_not_repeated(cluster, work, script, launches):
+    """The launcher found an oomrun that does not start: the script has run, unsupervised."""
+    launches("broken")
+    job, _ = kinds.submit(cluster, work, script, "plain", "gpu", "requeue")
+    story = wait_over(cluster, job)
+    assert story["lineage"]["state"] == "stopped"
+    assert "without the attempt having begun" in story["lineage"]["reason"]
+    assert len(kinds.runs(work)) == 2
+
+
+def test_a_held_launch_waits_for_the_staff(cluster, work, script):
+    """A prolog that fails drains the node, and Slurm holds the job: the change is not lost."""
+    broken = cluster.dir.parent / "prolog-fails"
+    job, _ = kinds.submit(cluster, work, script, "plain", "agent away", "requeue")
+    wait_for(lambda: kinds.runs(work), "the first start")
+    broken.write_text("")
+    (work / "go").write_text("")
+    held = wait_for(lambda: (record := job.record())["JobState"] == "PENDING" and
+                    "launch_failed" in record["Reason"] and record, "the job to be held")
+    assert held["Restarts"] != "0"
+    assert history(cluster, job)["lineage"]["state"] == "waiting"
+    for name in cluster.record["nodes"]:
+        cluster.run("scontrol", "update", f"nodename={name}", "state=resume", root=True)
+    cluster.run("scontrol", "release", job.id, root=True)
+    story = wait_over(cluster, job)
+    assert story["lineage"]["state"] == "completed", (story["lineage"], job.output())
+    assert len(kinds.runs(work)) == 2
+
+
+# --- a head that is away -------------------------------------------------------------------------
+
+
+def test_head_comes_back_during_the_attempt(cluster, work, script):
+    with head_away(cluster):
+        job, _ = kinds.submit(cluster, work, script, "plain", "agent away", "auto")
+        wait_for(lambda: kinds.runs(work), "the first start")
+    (work / "go").write_text("")
+    assert job.wait()["JobState"] == "COMPLETED", job.output()
+    story = wait_over(cluster, job)
+    assert [attempt["mode"] for attempt in story["attempts"]] == ["first", "inplace"]
+    assert len(kinds.runs(work)) == 2
+
+
+@pytest.mark.parametrize("kind", ["plain", "no-requeue"])
+def test_head_away_from_start_to_end(cluster, work, script, kind):
+    """The job ends as it would without oomretry; when the head is back, the agent hands in what
+    oomrun left, and the job is started again with its change."""
+    with head_away(cluster):
+        job, _ = kinds.submit(cluster, work, script, kind, "gpu", "auto")
+        assert job.wait()["JobState"] == "FAILED"
+        assert "is looked at when the head is back" in job.output()
+        assert len(kinds.runs(work)) == 1
+    story = wait_over(cluster, job)
+    assert story["lineage"]["state"] == "completed", (story["lineage"], job.output())
+    assert [attempt["mode"] for attempt in story["attempts"]] == [
+        "first", "resubmit" if kind == "no-requeue" else "requeue"]
+    assert len(kinds.runs(work)) == 2
+    assert not list((cluster.dir / "oomretry/late").iterdir())
+
+
+def test_other_ends_without_a_head(cluster, work, script):
+    with head_away(cluster):
+        fine = cluster.sbatch(work, "--mem=60", "--oom-retry", script("#!/bin/sh\necho ran\n"))
+        fails = cluster.sbatch(work, "--mem=60", "--oom-retry",
+                               script("#!/bin/sh\nexit 4\n", "fails.sh"))
+        assert fine.wait()["JobState"] == "COMPLETED"
+        assert fails.wait()["ExitCode"] == "4:0"
+    story = wait_over(cluster, fails)
+    assert story["lineage"]["state"] == "failed"
+    assert "exit 4, no sign of memory" in story["lineage"]["reason"]
+    assert fails.record()["Restarts"] == "0"
+    assert cluster.oomctl("history", "--json", fine.id).returncode != 0
+
+
+# --- dependents of a whole array -----------------------------------------------------------------
+
+
+def test_dependents_of_an_array_whose_supervisor_was_killed(cluster, work, script):
+    """Slurm judges who waits for an array when its last task ends."""
+    path, memory = kinds.write_job(work, script, "oomrun killed")
+    job = cluster.sbatch(work, "--oom-retry=relax", f"--mem={memory}", "-J", work.name,
+                         "--array=0-2", path)
+    after = cluster.sbatch(work, "--mem=50", "--kill-on-invalid-dep=yes",
+                           f"--dependency=afterok:{job.id}", "-o", "/dev/null", "--wrap", "true")
+    tasks = [kinds.watched(job, "array"), kinds.Job(cluster, job.id + "_2", job.path)]
+    for task in tasks:
+        story = wait_over(cluster, task)
+        assert story["lineage"]["state"] == "completed", (story["lineage"], job.output())
+    assert after.wait()["JobState"] == "COMPLETED"
