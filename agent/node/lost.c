@@ -76,7 +76,7 @@ static void finish(struct api *head, const struct config *config, const json_t *
  * answer. The components of a heterogeneous job ("17+1") go by the id of each. */
 static json_t *job_states(void)
 {
-    const char *argv[] = {"squeue", "-h", "-t", "all", "-o", "%A %i %T", NULL};
+    const char *argv[] = {"squeue", "-h", "-t", "all", "-o", "%A %i %T %r", NULL};
     struct child_result result;
     json_t *states = NULL;
 
@@ -91,6 +91,12 @@ static json_t *job_states(void)
             if (!state)
                 continue;
             *id++ = *state++ = '\0';
+            /* A release that was not asked for, or has been forgotten: after.c tells. */
+            char *reason = strchr(state, ' ');
+            if (reason)
+                *reason++ = '\0';
+            if (reason && strcmp(reason, "job_requeued_in_held_state") == 0)
+                strcpy(state, "HELD");
             slurm_plain_id(id);
             json_object_set_new(states, strchr(id, '_') ? id : line, json_string(state));
         }
@@ -104,13 +110,14 @@ static bool is_lost(const json_t *attempt, const json_t *states, int64_t now_ms)
 {
     const char *state = json_get_string(states, json_get_string(attempt, "job", ""), "");
     bool intended = strcmp(json_get_string(attempt, "state", ""), "intended") == 0;
-    bool waiting = strcmp(state, "PENDING") == 0, running = strcmp(state, "RUNNING") == 0;
+    bool held = strcmp(state, "HELD") == 0, waiting = held || strcmp(state, "PENDING") == 0;
+    bool running = strcmp(state, "RUNNING") == 0;
 
     if (now_ms - json_get_int(attempt, "updated_ms", now_ms) < QUIET_MS)
         return false;
     if (running || strcmp(state, "SUSPENDED") == 0 || strcmp(state, "COMPLETING") == 0)
         return false;
-    if (!waiting)
+    if (!waiting || held)
         return true;
     /* Queued again by the supervisor; its change of resources may not have been made. */
     return intended && strcmp(json_get_string(attempt, "mode", ""), "requeue") == 0 &&

@@ -180,6 +180,8 @@ static void finish_intended(struct run *run, struct attempt *attempt, const json
     if (done && acted_is_queued(acted) && (job->over || options->orphan) &&
         job->restarts <= run->restart)
         done = false;
+    if (done && slurm_job_is_held_again(job))
+        done = false;
     /* It was queued again, and nobody could say so any more. */
     if (!done && job->restarts > run->restart && strcmp(job->state, "PENDING") != 0 &&
         strcmp(json_get_string(row, "mode", ""), "resubmit") != 0)
@@ -222,6 +224,10 @@ static int finish_running(struct run *run, struct attempt *attempt, const json_t
     const json_t *logs = json_object_get(json_object_get(row, "evidence"), "log");
     char other[4096];
 
+    /* The controller has forgotten that it had started it; a requeuehold of its owner would have
+     * raised the count. */
+    if (slurm_job_is_held_again(job) && job->restarts <= run->restart)
+        return run->sched->release(run->job, err);
     if (job->restarts > run->restart || (!job->over && options->batch_status < 0))
         return 0; /* its next supervisor takes over, or it is running */
     if (died_before_its_command(attempt, row, job, options)) {

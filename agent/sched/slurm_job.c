@@ -65,6 +65,15 @@ void slurm_job_free(struct slurm_job *job)
     job->text = NULL;
 }
 
+bool slurm_job_is_held_again(const struct slurm_job *job)
+{
+    char reason[64];
+
+    return strcmp(job->state, "PENDING") == 0 &&
+           slurm_field(job->text, "Reason", reason, sizeof(reason)) &&
+           strcmp(reason, "job_requeued_in_held_state") == 0;
+}
+
 bool slurm_job_ended_by_others(const struct slurm_job *job)
 {
     static const char *const not_ours[] = {"CANCELLED", "TIMEOUT",   "PREEMPTED", "DEADLINE",

@@ -23,6 +23,9 @@ struct slurm_job {
 int slurm_job_read(struct slurm_job *job, const char *id, bool settle, struct oom_error *err);
 void slurm_job_free(struct slurm_job *job);
 
+/* Queued again and held, as a requeue of an ended job does before it releases it. */
+bool slurm_job_is_held_again(const struct slurm_job *job);
+
 /* By somebody's wish or by the machine's fault: never a question of memory. */
 bool slurm_job_ended_by_others(const struct slurm_job *job);
 

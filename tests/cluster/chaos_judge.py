@@ -116,6 +116,8 @@ class SlurmLog:
             elif "Recovered" in line and "StepId" in line and killed_in in ("done", "requeued"):
                 return f"the controller forgot that the job was {killed_in}"
         shown = states.get(job, ("", ""))[0]
+        if killed_in in ("started", "requeued"):
+            return f"the controller forgot that the job was {killed_in}"
         if state == "done" and (shown in ALIVE or (last_exit == "WEXITSTATUS 0" and
                                                    shown == "FAILED")):
             return "the controller forgot that the job was done"
