@@ -216,6 +216,11 @@ class Campaign:
                 deadline = min(deadline, time.monotonic() + 20)
             time.sleep(0.3)
 
+    def is_settled(self, run):
+        """Over, and known to the head if anything of it has run."""
+        name = run.work.name
+        return self.book.is_over(name) and (self.book.settled(name) or not run.events("start"))
+
     def worker(self):
         while True:
             with self.lock:
@@ -273,7 +278,10 @@ def main():
     try:
         campaign = Campaign(cluster, home, options)
         campaign.run()
-        # Everything that was down comes back; what is open then has its time.
+        # What is open has its time: reports that found no head are handed in when it is back.
+        deadline = time.monotonic() + SETTLE_S
+        while time.monotonic() < deadline and not all(map(campaign.is_settled, campaign.done)):
+            time.sleep(1)
         judge = chaos_judge.Judge(cluster, campaign.book)
         fates = collections.Counter()
         complaints = []
