@@ -36,7 +36,7 @@ static int take_back(struct making *m, int index, struct choice *choice)
     struct oom_edits base = {0};
 
     problem_of_step(m->input, step, &problem);
-    int rc = making_merge(&base, &m->base) != 0 || lineage_undo(step, &base) != 0
+    int rc = making_merge(&base, &m->base) != 0 || lineage_undo(m->input, (size_t)index, &base) != 0
                  ? oom_errorf(m->err, "out of memory")
                  : making_choose(m, &problem, &base, step->rung, false, choice);
     if (rc == 1) {

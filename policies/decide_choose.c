@@ -97,6 +97,15 @@ size_t making_candidates(const struct making *m, const struct oom_incident *prob
     return count;
 }
 
+const char *making_back_why(const struct making *m)
+{
+    const struct oom_case *input = m->input;
+
+    return input->step_count > 0 && input->steps[input->step_count - 1].rejected[0]
+               ? "was refused by the program"
+               : "made it worse";
+}
+
 bool making_is_diagnosis(const struct rung *rung)
 {
     return strcmp(rung->kind, "diagnose") == 0;
@@ -125,7 +134,9 @@ static const char *history_against(const struct making *m, const struct candidat
     else if (lineage_not_applied(m->input, policy, name))
         snprintf(text, size, "was tried, and the program was seen not to get it");
     else if (strcmp(being_taken_back, name) == 0)
-        snprintf(text, size, "made it worse");
+        snprintf(text, size, "%s", making_back_why(m));
+    else if (lineage_rejected_rung(m->input, policy, name))
+        snprintf(text, size, "was taken back before: the program refused it");
     else if (lineage_taken_back(m->input, policy, name))
         snprintf(text, size, "was taken back before: it made it worse");
     else if (lineage_changed_nothing(m->input, policy, name))
@@ -146,28 +157,6 @@ int making_merge(struct oom_edits *into, const struct oom_edits *edits)
             return -1;
     }
     return 0;
-}
-
-/* Undoing one step and doing another may leave a knob where it is. */
-static void drop_unchanged(struct oom_edits *edits)
-{
-    size_t kept = 0;
-
-    for (size_t i = 0; i < edits->count; i++) {
-        struct oom_edit *edit = &edits->items[i];
-        bool same = edit->old_value && edit->new_value
-                        ? strcmp(edit->old_value, edit->new_value) == 0
-                        : edit->old_value == edit->new_value;
-        if (!same) {
-            edits->items[kept++] = *edit;
-            continue;
-        }
-        free(edit->knob);
-        free(edit->old_value);
-        free(edit->new_value);
-        free(edit->where);
-    }
-    edits->count = kept;
 }
 
 static int take(struct choice *choice, const struct candidate *candidate, double frees,
@@ -198,13 +187,19 @@ static int consider(struct making *m, const struct oom_incident *problem,
     env_init(&env, candidate->policy, m->policies[0], m->input, problem);
     env.base = base;
     enum rung_fit fit = rung_plan(&env, candidate->rung, &candidate->params, &plan);
+    const char *rejected = fit != RUNG_SKIP ? lineage_rejected(m->input, &plan.edits) : NULL;
+    if (rejected) {
+        snprintf(plan.why, sizeof(plan.why), "this version of the program refuses %.100s",
+                 rejected);
+        fit = RUNG_SKIP;
+    }
     if (fit != RUNG_SKIP &&
         (making_merge(&all, base) != 0 || making_merge(&all, &plan.edits) != 0)) {
         rc = oom_errorf(m->err, "out of memory");
     } else if (fit == RUNG_SKIP) {
         rc = making_skip(m, candidate->rung->name, plan.why);
     } else {
-        drop_unchanged(&all);
+        oom_edits_drop_unchanged(&all); /* one step undone, another done */
         const char *frozen = lineage_frozen(m->input, &all);
         if (frozen) {
             snprintf(why, sizeof(why), "the checkpoint in %.100s would not load with another %s",

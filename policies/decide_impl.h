@@ -46,10 +46,14 @@ bool env_read_mem_mib(const char *text, double *out);
 /* How often a rung was used and stayed in force. */
 int lineage_uses(const struct oom_case *input, const char *policy, const char *rung);
 bool lineage_taken_back(const struct oom_case *input, const char *policy, const char *rung);
+bool lineage_rejected_rung(const struct oom_case *input, const char *policy, const char *rung);
 bool lineage_not_applied(const struct oom_case *input, const char *policy, const char *rung);
 const char *lineage_refused(const struct oom_case *input, const char *rung); /* why, or NULL */
 /* A knob among these edits that must not change while there is a checkpoint; NULL: none. */
 const char *lineage_frozen(const struct oom_case *input, const struct oom_edits *edits);
+/* A knob of these edits that the program has refused before; NULL: none. Taking one away is not
+ * asking for it. */
+const char *lineage_rejected(const struct oom_case *input, const struct oom_edits *edits);
 /* The rung was used, and just as many bytes were missing after it as before. */
 bool lineage_changed_nothing(const struct oom_case *input, const char *policy, const char *rung);
 /* The settings after `edits` are those of an attempt that has already failed. */
@@ -58,7 +62,7 @@ bool lineage_is_repeat(const struct oom_case *input, const struct oom_edits *edi
  * high in one domain and too low in another is looked for in between. */
 double lineage_between(const struct oom_case *input, const char *knob, double now, double wanted);
 /* Appends the edits that undo a step's edits. */
-int lineage_undo(const struct oom_step *step, struct oom_edits *out);
+int lineage_undo(const struct oom_case *input, size_t index, struct oom_edits *out);
 /* Which step made it worse, or moved the problem into another domain: its index, or -1. */
 int lineage_worse_step(const struct oom_case *input, const struct oom_policy *const *policies,
                        size_t policy_count, bool *moved);

@@ -32,6 +32,14 @@ bool lineage_taken_back(const struct oom_case *input, const char *policy, const 
     return false;
 }
 
+bool lineage_rejected_rung(const struct oom_case *input, const char *policy, const char *rung)
+{
+    for (size_t i = 0; i < input->step_count; i++)
+        if (is_step(&input->steps[i], policy, rung) && input->steps[i].rejected[0])
+            return true;
+    return false;
+}
+
 bool lineage_not_applied(const struct oom_case *input, const char *policy, const char *rung)
 {
     for (size_t i = 0; i < input->step_count; i++)
@@ -46,6 +54,16 @@ const char *lineage_frozen(const struct oom_case *input, const struct oom_edits 
         for (size_t i = 0; i < edits->count; i++)
             if (strcmp(edits->items[i].knob, *knob) == 0)
                 return *knob;
+    return NULL;
+}
+
+const char *lineage_rejected(const struct oom_case *input, const struct oom_edits *edits)
+{
+    for (size_t i = 0; i < input->step_count; i++)
+        for (size_t k = 0; input->steps[i].rejected[0] && k < edits->count; k++)
+            if (edits->items[k].new_value &&
+                strcmp(edits->items[k].knob, input->steps[i].rejected) == 0)
+                return input->steps[i].rejected;
     return NULL;
 }
 
@@ -148,11 +166,33 @@ double lineage_between(const struct oom_case *input, const char *knob, double no
     return wanted;
 }
 
-int lineage_undo(const struct oom_step *step, struct oom_edits *out)
+/* The value that a knob had before `step` and before all taken-back steps ahead of it: a step that
+ * took another one back must not bring that one's value back when it is undone itself. */
+static const char *value_before(const struct oom_case *input, size_t step, const char *knob,
+                                const char *value)
 {
-    for (size_t i = 0; i < step->edits.count; i++) {
-        const struct oom_edit *edit = &step->edits.items[i];
-        if (oom_edits_add(out, edit->knob, edit->new_value, edit->old_value, NULL) != 0)
+    while (step-- > 0) {
+        const struct oom_edits *edits = &input->steps[step].edits;
+        for (size_t i = 0; i < edits->count; i++) {
+            if (strcmp(edits->items[i].knob, knob) != 0)
+                continue;
+            if (!input->steps[step].taken_back || !same_value(edits->items[i].new_value, value))
+                return value;
+            value = edits->items[i].old_value;
+        }
+    }
+    return value;
+}
+
+int lineage_undo(const struct oom_case *input, size_t index, struct oom_edits *out)
+{
+    const struct oom_edits *edits = &input->steps[index].edits;
+
+    for (size_t i = 0; i < edits->count; i++) {
+        const struct oom_edit *edit = &edits->items[i];
+        const char *before = value_before(input, index, edit->knob, edit->old_value);
+        if (!same_value(edit->new_value, before) &&
+            oom_edits_add(out, edit->knob, edit->new_value, before, NULL) != 0)
             return -1;
     }
     return 0;
@@ -206,6 +246,8 @@ int lineage_worse_step(const struct oom_case *input, const struct oom_policy *co
         return -1;
     const struct oom_step *last = &input->steps[input->step_count - 1];
     const struct rung *last_rung = lineage_rung(last, policies, policy_count);
+    if (last->rejected[0] && !last->taken_back)
+        return (int)input->step_count - 1;
     if (!last->taken_back && !last->not_applied && last->edits.count > 0 &&
         !(last_rung && only_reduces(last_rung)) && grew(last, input->incident))
         return (int)input->step_count - 1;

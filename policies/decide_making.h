@@ -41,6 +41,8 @@ int making_skip(struct making *m, const char *rung, const char *why);
 /* The ladders for a problem, in order; `list` has room for MAX_CANDIDATES. */
 size_t making_candidates(const struct making *m, const struct oom_incident *problem,
                          struct candidate *list);
+/* What the step that is taken back did: "made it worse", "was refused by the program". */
+const char *making_back_why(const struct making *m);
 bool making_is_diagnosis(const struct rung *rung);
 int making_merge(struct oom_edits *into, const struct oom_edits *edits);
 /* `resources_only` asks only what changes nothing in the program. 1 found, 0 not, -1 error. */

@@ -117,7 +117,8 @@ static void tell_retry(const struct making *m, const struct oom_incident *proble
         snprintf(bytes, sizeof(bytes), ", %s short", number);
     }
     if (out->taken_back[0])
-        snprintf(back, sizeof(back), "%s made it worse and is taken back; ", out->taken_back);
+        snprintf(back, sizeof(back), "%s %s and is taken back; ", out->taken_back,
+                 making_back_why(m));
     if (diagnosis[0])
         snprintf(also, sizeof(also), "; %s gathers evidence in this attempt", diagnosis);
     set_reason(

@@ -256,6 +256,23 @@ int oom_edits_append(struct oom_edits *edits, const struct oom_edits *from)
     return 0;
 }
 
+void oom_edits_drop_unchanged(struct oom_edits *edits)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < edits->count; i++) {
+        struct oom_edit *edit = &edits->items[i];
+        bool same = edit->old_value && edit->new_value
+                        ? strcmp(edit->old_value, edit->new_value) == 0
+                        : edit->old_value == edit->new_value;
+        if (same)
+            edit_free(edit);
+        else
+            edits->items[kept++] = *edit;
+    }
+    edits->count = kept;
+}
+
 json_t *oom_edits_to_json(const struct oom_edits *edits)
 {
     json_t *all = json_array();

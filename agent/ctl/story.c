@@ -106,9 +106,6 @@ static void tell_decision(const json_t *attempt)
     if (!json_is_object(decision))
         return;
     printf("  because: %s\n", json_get_string(decision, "reason", ""));
-    if (*json_get_string(decision, "taken_back", ""))
-        printf("  rung %s had made it worse and was taken back\n",
-               json_get_string(decision, "taken_back", ""));
     lineage_policy(decision, policy, sizeof(policy));
     printf("  rung %s of %s (%s), started %s\n", json_get_string(decision, "rung", ""), policy,
            json_get_string(decision, "kind", ""), json_get_string(attempt, "mode", ""));

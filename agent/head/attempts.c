@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "agent/head/next_step.h"
+#include "agent/head/rejection.h"
 #include "agent/head/scope.h"
 #include "agent/head/service.h"
 #include "agent/lib/jsonget.h"
@@ -329,7 +330,7 @@ int attempts_policies(struct service *service, const struct service_request *req
 }
 
 /* How the attempt came out, in the words of the attempt table. */
-static const char *outcome_of(const json_t *body)
+static const char *outcome_of(const json_t *body, const json_t *attempts, int64_t number)
 {
     if (json_object_get(body, "ended_by"))
         return "cancelled";
@@ -337,6 +338,8 @@ static const char *outcome_of(const json_t *body)
         return "oom";
     if (json_get_bool(body, "completed", false))
         return "completed";
+    if (rejection_found(attempts, number, json_object_get(body, "incident")))
+        return "rejected";
     return "failed";
 }
 
@@ -412,7 +415,11 @@ static int end(struct service *service, const struct service_request *request, j
         *reply = stored_decision(lineage, attempts, number);
         status = 200;
     } else {
-        const char *outcome = outcome_of(body);
+        const char *outcome = outcome_of(body, attempts, number);
+        /* As it is about to be stored. */
+        json_t *now = json_array_get(attempts, (size_t)number - 1);
+        json_object_set_new(now, "outcome", json_string(outcome));
+        json_object_set(now, "incident", json_object_get(body, "incident"));
         if (*json_get_string(body, "framework", ""))
             json_object_set(lineage, "framework", json_object_get(body, "framework"));
         status = store_end(service, body, id, number, outcome, err) < 0

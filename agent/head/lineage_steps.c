@@ -32,7 +32,14 @@ static int fill(struct oom_step *step, const json_t *attempt, const struct oom_i
     step->short_before_bytes = oom_numbers_short_bytes(&before->numbers);
     step->short_after_bytes = after->oom ? oom_numbers_short_bytes(&after->numbers) : OOM_UNSTATED;
     step->not_applied = strcmp(json_get_string(attempt, "applied", ""), "no") == 0;
-    return oom_edits_from_json(json_object_get(attempt, "edits"), &step->edits);
+    if (oom_edits_from_json(json_object_get(attempt, "edits"), &step->edits) < 0)
+        return -1;
+    if (strcmp(json_get_string(attempt, "outcome", ""), "rejected") == 0) {
+        const json_t *cause = json_object_get(json_object_get(attempt, "incident"), "cause");
+        const char *knob = oom_edits_named(&step->edits, json_get_string(cause, "text", ""));
+        snprintf(step->rejected, sizeof(step->rejected), "%s", knob ? knob : "");
+    }
+    return 0;
 }
 
 /* A decision that takes a rung back marks the newest step of that rung. */
@@ -64,19 +71,23 @@ int lineage_steps(const json_t *attempts, const struct oom_incident *now, struct
         const json_t *attempt = json_array_get(attempts, i);
         const json_t *decision = json_object_get(attempt, "decision");
 
+        /* The problem stays what it was while an attempt ends for another reason. */
+        const json_t *earlier = json_object_get(json_array_get(attempts, i - 1), "incident");
+        if (json_get_bool(earlier, "oom", false)) {
+            oom_incident_free(&before);
+            rc = oom_incident_from_json(earlier, &before, NULL);
+        }
         /* A restart by the scheduler is no step of a ladder; an intention has not run yet. */
         if (!json_is_object(decision) ||
             strcmp(json_get_string(attempt, "state", ""), "intended") == 0)
             continue;
-        oom_incident_free(&before);
         oom_incident_free(&after);
-        rc = oom_incident_from_json(json_object_get(json_array_get(attempts, i - 1), "incident"),
-                                    &before, NULL);
         const json_t *stored = json_object_get(attempt, "incident");
         if (json_is_object(stored))
             oom_incident_from_json(stored, &after, NULL);
         mark_taken_back(*out, *count, attempt);
-        rc = fill(&(*out)[*count], attempt, &before, i == total - 1 && now ? now : &after);
+        if (rc == 0)
+            rc = fill(&(*out)[*count], attempt, &before, i == total - 1 && now ? now : &after);
         (*count)++;
     }
     oom_incident_free(&before);

@@ -9,6 +9,7 @@
 #include "agent/head/checkpoint.h"
 #include "agent/head/deciding.h"
 #include "agent/head/lineage_steps.h"
+#include "agent/head/rejection.h"
 #include "agent/head/remember.h"
 #include "agent/lib/jsonget.h"
 #include "db/lineages.h"
@@ -75,11 +76,14 @@ static int decide(struct service *service, const json_t *lineage, const json_t *
 {
     struct oom_incident incident;
     struct oom_step *steps = NULL;
+    const json_t *attempt = json_array_get(attempts, (size_t)number - 1);
+    bool rejected = strcmp(json_get_string(attempt, "outcome", ""), "rejected") == 0;
     struct deciding input = {
         .versions = json_object_get(lineage, "policies"),
         .options = json_object_get(lineage, "options"),
         .framework = json_get_string(body, "framework", ""),
-        .incident = json_object_get(body, "incident"),
+        .incident =
+            rejected ? rejection_problem(attempts, number) : json_object_get(body, "incident"),
         .values = json_object_get(body, "values"),
         .refused = json_object_get(body, "refused"),
         .resume = json_object_get(body, "resume"),
@@ -98,7 +102,7 @@ static int decide(struct service *service, const json_t *lineage, const json_t *
         if (rc != 0)
             goto out;
     }
-    if (lineage_steps(attempts, &incident, &steps, &input.step_count, err) == 0) {
+    if (lineage_steps(attempts, rejected ? NULL : &incident, &steps, &input.step_count, err) == 0) {
         input.steps = steps;
         rc = deciding_run(service, &input, decision, err);
     }
@@ -115,8 +119,11 @@ static json_t *fold_edits(const json_t *attempt, const struct oom_edits *edits)
     json_t *json = NULL;
 
     if (oom_edits_from_json(json_object_get(attempt, "total_edits"), &total) == 0 &&
-        oom_edits_append(&total, edits) == 0)
+        oom_edits_append(&total, edits) == 0) {
+        /* Otherwise a default would be written out, maybe for a program that does not know it. */
+        oom_edits_drop_unchanged(&total);
         json = oom_edits_to_json(&total);
+    }
     oom_edits_free(&total);
     return json;
 }
@@ -199,14 +206,15 @@ int next_step(struct service *service, const json_t *lineage, const json_t *atte
         return stop(service, id, "completed", "", "", "", reply, err);
     if (strcmp(outcome, "cancelled") == 0)
         return stop(service, id, "cancelled", "", reason, "", reply, err);
-    if (strcmp(outcome, "oom") != 0)
+    bool rejected = strcmp(outcome, "rejected") == 0;
+    if (strcmp(outcome, "oom") != 0 && !rejected)
         return stop(service, id, "failed", "", reason, "", reply, err);
     if (strcmp(wish, "stop") == 0)
         return stop(service, id, "stopped", "", "its owner said: no more retries", "", reply, err);
     if (strcmp(wish, "hold") == 0)
         return stop(service, id, "held", "", "its owner holds the present settings", "", reply,
                     err);
-    if (strcmp(json_get_string(attempt, "applied", ""), "no") == 0)
+    if (!rejected && strcmp(json_get_string(attempt, "applied", ""), "no") == 0)
         return stop(service, id, "stopped", "ladder",
                     "the change that this attempt was to run with did not arrive at the training "
                     "program, and it ran out of memory again; another retry would repeat that",

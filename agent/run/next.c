@@ -244,8 +244,9 @@ static int decide(struct run *run, struct attempt *attempt, const struct oom_inc
     return result;
 }
 
-static enum next out_of_memory(struct run *run, struct attempt *attempt, struct oom_script *script,
-                               const struct oom_incident *incident)
+/* Ran out of memory, or was refused a change by the program: what comes next? */
+static enum next ask(struct run *run, struct attempt *attempt, struct oom_script *script,
+                     const struct oom_incident *incident)
 {
     struct oom_error err = {""};
     struct oom_decision decision;
@@ -271,7 +272,7 @@ static enum next out_of_memory(struct run *run, struct attempt *attempt, struct 
     if (verdict == 0) {
         int64_t number = json_get_int(reply, "attempt", attempt->number + 1);
         say_incident(attempt, incident);
-        say_decision(run, &decision, &run->launch.written, number,
+        say_decision(run, incident, &decision, &run->launch.written, number,
                      (int)json_get_int(reply, "max_attempts", body_max_attempts(run)));
         next = next_start(run, attempt, &decision, &total, number);
         if (next == NEXT_INPLACE && found.policy)
@@ -285,6 +286,14 @@ static enum next out_of_memory(struct run *run, struct attempt *attempt, struct 
     findings_free(&found);
     oom_decision_free(&decision);
     return next;
+}
+
+/* The program's last words name a setting that it would not have without us. Whether that was this
+ * attempt's change is for the head to say. */
+static bool refuses_change(const struct attempt *attempt, const struct oom_incident *incident)
+{
+    return !exited_well(attempt) && attempt->number > 1 && incident->cause.text &&
+           oom_edits_named(&attempt->edits, incident->cause.text);
 }
 
 enum next next_after(struct run *run, struct attempt *attempt)
@@ -338,7 +347,7 @@ enum next next_after(struct run *run, struct attempt *attempt)
     oom_incident_init(&incident);
     if (diagnose(run, attempt, script, &incident, &err) < 0) {
         say("the log cannot be classified: %s", err.text);
-    } else if (attempt->ended_by_signal || !incident.oom) {
+    } else if (attempt->ended_by_signal || (!incident.oom && !refuses_change(attempt, &incident))) {
         char reason[5000];
         if (exited_well(attempt)) {
             attempt->exit.finished = true;
@@ -353,7 +362,7 @@ enum next next_after(struct run *run, struct attempt *attempt)
             say_stop(run, attempt, &incident, reason, "");
         }
     } else {
-        next = out_of_memory(run, attempt, script, &incident);
+        next = ask(run, attempt, script, &incident);
     }
     oom_incident_free(&incident);
     oom_script_free(script);

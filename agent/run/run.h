@@ -321,8 +321,9 @@ int resubmit(struct run *run, const struct attempt *attempt, const struct oom_ed
 
 void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void say_incident(const struct attempt *attempt, const struct oom_incident *incident);
-void say_decision(const struct run *run, const struct oom_decision *decision,
-                  const struct oom_edits *written, int64_t next_number, int max_attempts);
+void say_decision(const struct run *run, const struct oom_incident *incident,
+                  const struct oom_decision *decision, const struct oom_edits *written,
+                  int64_t next_number, int max_attempts);
 void say_stop(const struct run *run, const struct attempt *attempt,
               const struct oom_incident *incident, const char *reason, const char *advice);
 

@@ -40,6 +40,12 @@ void say_incident(const struct attempt *attempt, const struct oom_incident *inci
     const char *numbers = n->tried_bytes >= 0 && n->free_bytes >= 0
                               ? strstr(incident->summary, ": tried to allocate")
                               : NULL;
+    if (!incident->oom) {
+        say("attempt %lld ended after %s: the program does not take its change",
+            (long long)attempt->number, took);
+        say("  %s", incident->cause.text);
+        return;
+    }
     int length = numbers ? (int)(numbers - incident->summary) : (int)strlen(incident->summary);
     say("attempt %lld ended after %s: %.*s", (long long)attempt->number, took, length,
         incident->summary);
@@ -78,15 +84,17 @@ static const char *db_option(const struct run *run)
     return run->options.db_path ? " --db " : "";
 }
 
-void say_decision(const struct run *run, const struct oom_decision *decision,
-                  const struct oom_edits *written, int64_t next_number, int max_attempts)
+void say_decision(const struct run *run, const struct oom_incident *incident,
+                  const struct oom_decision *decision, const struct oom_edits *written,
+                  int64_t next_number, int max_attempts)
 {
     char cost[64] = "";
 
     if (decision->cost > 0)
         snprintf(cost, sizeof(cost), "; about %.0f %% slower", decision->cost * 100);
     if (decision->taken_back[0])
-        say("  rung %s made it worse and is taken back", decision->taken_back);
+        say("  rung %s %s and is taken back", decision->taken_back,
+            incident->oom ? "made it worse" : "was refused by the program");
     for (size_t i = 0; i < decision->edits.count; i++) {
         const struct oom_edit *edit = &decision->edits.items[i];
         const char *where = edit->where;

@@ -78,7 +78,7 @@ CREATE TABLE attempt (
     exit_code   INTEGER,
     signal      INTEGER,
     sched_state TEXT,
-    outcome     TEXT,                           -- completed, oom, failed, cancelled, lost
+    outcome     TEXT,                           -- completed, oom, rejected (the change), failed, cancelled, lost
     incident    TEXT,
     values_json TEXT,
     gpus        INTEGER NOT NULL DEFAULT 0,

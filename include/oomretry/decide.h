@@ -29,7 +29,8 @@ struct oom_step {
     int64_t short_before_bytes; /* OOM_UNSTATED when not known */
     int64_t short_after_bytes;  /* of the failure that followed; OOM_UNSTATED: none or not known */
     bool taken_back;
-    bool not_applied; /* the change was seen not to have arrived */
+    bool not_applied;   /* the change was seen not to have arrived */
+    char rejected[128]; /* the knob that the program itself refused, so that it ended; "" none */
 };
 
 /* Everything a decision may depend on. Facts that are not knobs are values too, under reserved
@@ -73,6 +74,12 @@ struct oom_decision {
     size_t skipped_count;
     char advice[512]; /* when stopping: what the user could do next */
 };
+
+/* The knob among `edits` that the last words of a failed program name: its flag, key or variable,
+ * or its Python name ("unrecognized arguments: --cross-entropy-loss-fusion", "max_tokens_per_gpu
+ * must be ..."). NULL: none. So a change that this version of a program does not take is told from
+ * a failure that has nothing to do with it. The result belongs to `edits`. */
+const char *oom_edits_named(const struct oom_edits *edits, const char *line);
 
 void oom_decision_init(struct oom_decision *decision);
 void oom_decision_free(struct oom_decision *decision); /* contents only */

@@ -72,6 +72,8 @@ int oom_edits_add(struct oom_edits *edits, const char *knob, const char *old_val
 
 /* Adds every edit of `from` like that. -1 when out of memory. */
 int oom_edits_append(struct oom_edits *edits, const struct oom_edits *from);
+/* Takes out what ends where it began: a change and its undoing. */
+void oom_edits_drop_unchanged(struct oom_edits *edits);
 json_t *oom_edits_to_json(const struct oom_edits *edits); /* [{"knob","old","new","where"}] */
 int oom_edits_from_json(const json_t *json, struct oom_edits *out);
 

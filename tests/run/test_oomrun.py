@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import signal
+import sqlite3
 import stat
 import subprocess
 import time
@@ -35,6 +36,7 @@ if tokens > 7000:
     if os.path.exists("hang"):
         time.sleep(300)
     sys.exit(1)
+time.sleep(0.5)  # long enough for its arguments to be seen on a busy machine
 print("done", flush=True)
 '''
 
@@ -318,8 +320,14 @@ def test_memory_keeps_to_the_owners_wishes(place):
 def test_consent_is_not_remembered(place):
     name = script(place)
     assert run(place, 'bash', name, options=['--allow', 'training']).returncode == 0
+    # As if a rung that changes what is trained had been the one that worked.
+    with sqlite3.connect(place[0] / 'state/oomretry/oomretry.db') as db:
+        db.execute("UPDATE attempt SET decision = json_set(decision, '$.changes_training', json('true')) "
+                   'WHERE decision IS NOT NULL')
     assert run(place, 'bash', name).returncode == 0
     assert history(place, 'L2')['attempts'][1]['decision']['rung'] != 'as-before'
+    with sqlite3.connect(place[0] / 'state/oomretry/oomretry.db') as db:
+        db.execute("UPDATE lineage SET state = 'failed' WHERE id = 2")
     assert run(place, 'bash', name, options=['--allow', 'training']).returncode == 0
     assert history(place, 'L3')['attempts'][1]['decision']['rung'] == 'as-before'
 

@@ -540,6 +540,63 @@ static void ladders_end_and_never_repeat(void **state)
     }
 }
 
+static void last_words_name_a_knob(void **state)
+{
+    static const struct {
+        const char *knob, *line;
+        bool named;
+    } cases[] = {
+        {"--loss-fusion", "train.py: error: unrecognized arguments: --loss-fusion", true},
+        {"--loss-fusion", "train.py: error: unrecognized arguments: --a --loss-fusion=1 --b", true},
+        {"--loss-fusion", "AssertionError: loss_fusion requires Transformer Engine", true},
+        {"--loss-fusion", "AssertionError: args.loss_fusion is not there", true},
+        {"--loss-fusion", "error: unrecognized arguments: --no-loss-fusion", false},
+        {"--loss-fusion", "error: unrecognized arguments: --loss-fusion-impl", false},
+        {"--loss-fusion", "ValueError: the loss is not finite", false},
+        {"actor.fsdp.offload_params", "Could not override 'actor.fsdp.offload_params'.", true},
+        {"actor.fsdp.offload_params", "Could not override 'ref.actor.fsdp.offload_params'.", false},
+        {"actor.fsdp.offload_params",
+         "TypeError: __init__() got an unexpected keyword argument 'offload_params'", true},
+        {"actor.fsdp.offload_params", "ValueError: offload_params and more", false},
+        {"env:PYTORCH_CUDA_ALLOC_CONF", "bad PYTORCH_CUDA_ALLOC_CONF: unknown key", true},
+        {"slurm:mem", "ValueError: no mem left in slurm:mem", false},
+        {"lr", "ValueError: lr is too high", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct oom_edits edits = {NULL, 0};
+        assert_int_equal(oom_edits_add(&edits, cases[i].knob, NULL, "1", NULL), 0);
+        const char *named = oom_edits_named(&edits, cases[i].line);
+        if (!!named != cases[i].named)
+            fail_msg("%s in: %s", cases[i].knob, cases[i].line);
+        oom_edits_free(&edits);
+    }
+}
+
+/* The problem stays; the rung and its knobs are out, and nothing of them stays in force. */
+static void what_the_program_refuses_is_taken_back(void **state)
+{
+    struct ladder_run run;
+    struct oom_decision decision;
+
+    (void)state;
+    ladder_begin(&run, "relax", "gpu forward", DYNAMIC);
+    take(&run, "full-recompute");
+    snprintf(run.steps[0].rejected, sizeof(run.steps[0].rejected), "--recompute-method");
+    ladder_decide(&run, &decision);
+    assert_true(decision.retry);
+    assert_string_equal(decision.taken_back, "full-recompute");
+    assert_non_null(strstr(decision.reason, "full-recompute was refused by the program"));
+    bool undone = false;
+    for (size_t i = 0; i < decision.edits.count; i++)
+        undone = undone || (strcmp(decision.edits.items[i].knob, "--recompute-method") == 0 &&
+                            !decision.edits.items[i].new_value);
+    assert_true(undone);
+    oom_decision_free(&decision);
+    ladder_end(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -561,6 +618,8 @@ int main(void)
         cmocka_unit_test(numbers_of_the_message_are_used_within_bounds),
         cmocka_unit_test(equal_rungs_go_by_price),
         cmocka_unit_test(decisions_survive_json),
+        cmocka_unit_test(last_words_name_a_knob),
+        cmocka_unit_test(what_the_program_refuses_is_taken_back),
         cmocka_unit_test(ladders_end_and_never_repeat),
     };
     return cmocka_run_group_tests_name("decide", tests, NULL, NULL);
