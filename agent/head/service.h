@@ -59,7 +59,7 @@ typedef int service_route_f(struct service *service, const struct service_reques
 int service_refuse(int status, struct oom_error *err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* agent/head/attempts.c */
+/* agent/head/attempts_begin.c, attempts_end.c, attempts.c */
 service_route_f attempts_begin, attempts_end, attempts_ask, attempts_note, attempts_policies;
 /* agent/head/open.c */
 service_route_f attempts_open, attempts_claim;
