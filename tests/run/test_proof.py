@@ -109,7 +109,8 @@ def test_a_flag_that_the_program_ignores_ends_it(place):
 def test_the_report_of_the_library_is_proof(place):
     """The launch command is out of sight, the second attempt prints nothing and has ended before anybody looks."""
     where, env = place
-    trainer(place, table='[ "$tokens" -le 7000 ] || printf -- "- arguments -\n  max_tokens_per_gpu ... %s\n" "$tokens"')
+    trainer(place, table='[ "$tokens" -le 7000 ] || printf -- "- arguments -\n  use_dynamic_batch_size ... True\n'
+            '  recompute_granularity ... full\n  max_tokens_per_gpu ... %s\n" "$tokens"')
     (where / 'launch.txt').write_text(f'exec python3 -m relax.entrypoints.train {FLAGS} --max-tokens-per-gpu 12288\n')
     # The script's text does not show what is started: the file is read when it runs.
     text = 'source <(sed "s/^/ /" "$PWD/launch.txt")\n'
