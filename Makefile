@@ -90,7 +90,7 @@ $(GRAMMAR)/parser.c:
 $(GRAMMAR)/scanner.c: $(GRAMMAR)/parser.c
 $(GRAMMAR)/%.o: $(GRAMMAR)/%.c
 	$(call say,CC,$@)
-	$(Q)$(CC) -std=gnu11 -O1 -fPIE -w -I$(GRAMMAR) -c -o $@ $<
+	$(Q)$(CC) -std=gnu11 -O2 -fPIE -w -I$(GRAMMAR) -c -o $@ $<
 
 $(BUILD)/liboomcore.a: $(CORE_OBJ) $(GRAMMAR_OBJ)
 	$(call say,AR,$@)

@@ -226,9 +226,10 @@ int rw_analyse(struct rw_analysis *a, const struct oom_script *script, const cha
     rw->env_count = env_count;
     rw->overlay = changes ? changes->overlay : NULL;
     if (setjmp(rw->bail)) {
+        oom_errorf(err, "%s: %s", script->source.name,
+                   rw->why ? rw->why : "too large or too deeply nested to be followed");
         rw_analysis_free(a);
-        return oom_errorf(err, "%s: too large or too deeply nested to be followed",
-                          script->source.name);
+        return -1;
     }
     if (bytes == script->root->bytes) {
         rw->root = rw_alloc(&rw->arena, sizeof(*rw->root));

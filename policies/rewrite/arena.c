@@ -77,6 +77,12 @@ char *rw_printf(struct rw_arena *arena, const char *fmt, ...)
     return text;
 }
 
+void rw_give_up(struct rw *rw, const char *why)
+{
+    rw->why = why;
+    longjmp(*rw->arena.bail, 1);
+}
+
 void rw_arena_free(struct rw_arena *arena)
 {
     while (arena->chunks) {

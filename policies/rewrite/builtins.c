@@ -76,6 +76,13 @@ struct rw_buf *rw_file_buf(struct rw *rw, const char *path, uint64_t key)
         free(bytes);
         return NULL;
     }
+    rw->file_bytes += length;
+    if (++rw->file_count > RW_MAX_FILES || rw->file_bytes > RW_MAX_FILE_BYTES) {
+        free(bytes);
+        rw_give_up(rw, rw_printf(&rw->arena,
+                                 "it sources and calls more than %d files, or %u MiB of them",
+                                 RW_MAX_FILES, RW_MAX_FILE_BYTES >> 20));
+    }
     const char *copy = rw_strndup(&rw->arena, bytes, length);
     free(bytes);
     struct rw_buf *buf =
@@ -236,9 +243,7 @@ static void builtin_source(struct rw *rw, const struct rw_cmd *cmd)
         rw->positional.capacity = 0;
         rw->positional_known = true;
     }
-    buf->walking = true;
-    rw_walk_buf(rw, buf);
-    buf->walking = false;
+    rw_walk_file(rw, buf);
     if (rw->leaving == RW_RETURNS)
         rw->leaving = RW_GOES_ON;
     if (cmd->fields.count > 2) {

@@ -70,9 +70,7 @@ void rw_script_file(struct rw_cursor *w)
     rw->positional.capacity = 0;
     rw->positional_known = !wild;
     enter_env(rw, w->cmd);
-    buf->walking = true;
-    rw_walk_buf(rw, buf);
-    buf->walking = false;
+    rw_walk_file(rw, buf);
     rw->leaving = RW_GOES_ON;
     rw->positional = saved;
     rw->positional_known = known;

@@ -35,6 +35,10 @@ char *rw_strndup(struct rw_arena *arena, const char *text, size_t length);
 char *rw_printf(struct rw_arena *arena, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void rw_arena_free(struct rw_arena *arena);
 
+struct rw;
+/* Unwinds as running out of memory does, with a reason for people. */
+void rw_give_up(struct rw *rw, const char *why) __attribute__((noreturn));
+
 /* ---- text.c */
 enum rw_quote {
     RW_BARE,    /* unquoted shell */
@@ -93,7 +97,6 @@ struct rw_fields {
     size_t count, capacity;
 };
 
-struct rw;
 void rw_text_push(struct rw *rw, struct rw_text *text, const struct rw_frag *frag);
 void rw_text_append(struct rw *rw, struct rw_text *text, const struct rw_text *more);
 void rw_text_slice(struct rw *rw, const struct rw_text *text, uint32_t from, uint32_t to,
@@ -395,6 +398,10 @@ struct rw {
     uint32_t instances;
     int depth;
     uint64_t steps, step_limit;
+    size_t file_count, file_bytes; /* side files that were read */
+    uint64_t file_steps;           /* of this world, in side files and what they run */
+    int file_depth;
+    const char *why; /* the walk was given up; NULL: it became too large */
 
     struct rw_decision *decisions;
     size_t decision_count, decision_capacity;
@@ -429,6 +436,7 @@ struct rw_world {
 
 void rw_walk(struct rw *rw); /* the whole script, in the world set in rw */
 void rw_walk_buf(struct rw *rw, struct rw_buf *buf);
+void rw_walk_file(struct rw *rw, struct rw_buf *buf); /* a side file, within its limits */
 void rw_walk_function(struct rw *rw, struct rw_function *function, const struct rw_fields *args,
                       size_t first);
 struct rw_function *rw_function_find(struct rw *rw, const char *name);
@@ -457,6 +465,13 @@ bool rw_output_of_buf(struct rw *rw, struct rw_buf *buf, struct rw_text *out);
 
 /* Longer scripts and side files are not read. */
 #define RW_MAX_SCRIPT_BYTES (4U << 20)
+
+/* Files that run each other multiply: beyond these, a script is refused. What is walked of them
+ * is bounded for each world, far above what scripts need and far below what the script itself may
+ * take. */
+#define RW_MAX_FILES      64
+#define RW_MAX_FILE_BYTES (8U << 20) /* of all of them */
+#define RW_MAX_FILE_STEPS 50000U
 
 /* Bytes that need no quoting in a shell word. */
 #define RW_PLAIN "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%^"

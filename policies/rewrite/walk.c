@@ -130,6 +130,8 @@ void rw_walk_node(struct rw *rw, struct rw_buf *buf, uint32_t index, const struc
 
     if (rw->leaving || rw->depth >= MAX_DEPTH || ++rw->steps > rw->step_limit)
         return;
+    if (rw->file_depth && ++rw->file_steps > RW_MAX_FILE_STEPS)
+        rw_give_up(rw, "the files that it sources and calls run each other too often");
     rw->depth++;
     switch (node->type) {
     case RW_N_SUBSHELL:
@@ -204,6 +206,15 @@ void rw_walk_buf(struct rw *rw, struct rw_buf *buf)
         rw_walk_node(rw, buf, 1, NULL);
 }
 
+void rw_walk_file(struct rw *rw, struct rw_buf *buf)
+{
+    buf->walking = true;
+    rw->file_depth++;
+    rw_walk_buf(rw, buf);
+    rw->file_depth--;
+    buf->walking = false;
+}
+
 void rw_walk(struct rw *rw)
 {
     rw_trail_undo(rw, 0);
@@ -212,7 +223,8 @@ void rw_walk(struct rw *rw)
     rw->cmds = NULL;
     rw->cmd_count = rw->cmd_capacity = 0;
     rw->leaving = RW_GOES_ON;
-    rw->depth = rw->piped = rw->background = 0;
+    rw->depth = rw->piped = rw->background = rw->file_depth = 0;
+    rw->file_steps = 0;
     rw->opaque_env = rw->pipefail = rw->errexit = false;
     memset(&rw->positional, 0, sizeof(rw->positional));
     rw->positional_known = rw->source->args != NULL;

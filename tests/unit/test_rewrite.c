@@ -323,6 +323,59 @@ static void test_bombs(void **state)
     oom_policy_free(policy);
 }
 
+/* Whatever is asked for is the same file, which runs as many others as it can name. */
+static int many_files(void *arg, const char *path, char **bytes, size_t *length)
+{
+    (void)path;
+    *bytes = strdup(arg);
+    *length = strlen(arg);
+    return *bytes ? 0 : -1;
+}
+
+/* Files that run each other multiply: they are given up too, and the reason is told. */
+static void test_many_files(void **state)
+{
+    static const char *const ways[] = {".", "bash"};
+    struct oom_policy *policy = flags();
+    struct oom_edits edits = {0};
+
+    (void)state;
+    oom_edits_add(&edits, "--tokens", NULL, "4", NULL);
+    for (size_t w = 0; w < 2; w++) {
+        for (int files = 6; files <= 384; files *= 4) {
+            struct oom_error err = {""};
+            struct oom_rewrite out;
+            char text[8192] = "", inner[8192] = "";
+            for (int i = 0; i < files; i++) {
+                snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s a%d.sh\n", ways[w],
+                         i);
+                if (files < 384)
+                    snprintf(inner + strlen(inner), sizeof(inner) - strlen(inner), "%s a%d.sh\n",
+                             ways[w], i);
+            }
+            strcat(text, "python train.py --tokens 8\n");
+            struct oom_script_source source = {.bytes = text,
+                                               .length = strlen(text),
+                                               .name = "script",
+                                               .read_side = many_files,
+                                               .read_side_arg = inner};
+            struct oom_script *script = oom_script_parse(&source, &err);
+            assert_non_null(script);
+            int rc = oom_script_apply(script, policy, &edits, &out, &err);
+            if (files < 20) {
+                assert_int_equal(rc, 0);
+                oom_rewrite_free(&out);
+            } else {
+                assert_int_equal(rc, -1);
+                assert_non_null(strstr(err.text, files < 64 ? "too often" : "more than 64 files"));
+            }
+            oom_script_free(script);
+        }
+    }
+    oom_edits_free(&edits);
+    oom_policy_free(policy);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -331,6 +384,7 @@ int main(void)
         cmocka_unit_test(test_values),       cmocka_unit_test(test_argument_vector),
         cmocka_unit_test(test_out_of_sight), cmocka_unit_test(test_logs_and_status),
         cmocka_unit_test(test_refusals),     cmocka_unit_test(test_bombs),
+        cmocka_unit_test(test_many_files),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
