@@ -87,20 +87,38 @@ static bool recognised(struct rw *rw, const struct oom_policy *policy, const str
                                  args, count);
 }
 
+/* Where a command of this key and program stands in the table, or would. */
+static const struct rw_cmd **slot_of(const struct rw_cmd **table, size_t mask,
+                                     const struct rw_cmd *cmd)
+{
+    size_t at = (size_t)rw_hash(cmd->key, rw_hash_string(cmd->program, strlen(cmd->program)));
+
+    for (at &= mask; table[at]; at = (at + 1) & mask)
+        if (table[at]->key == cmd->key && strcmp(table[at]->program, cmd->program) == 0)
+            break;
+    return &table[at];
+}
+
 /* What a policy recognises by its arguments is the same command in the worlds that lack them. */
 static void spread_training(struct rw_analysis *a)
 {
-    for (size_t w = 0; w < a->count; w++) {
-        for (size_t c = 0; c < a->worlds[w].count; c++) {
-            const struct rw_cmd *known = &a->worlds[w].cmds[c];
-            for (size_t v = 0; known->training && v < a->count; v++) {
-                for (size_t d = 0; d < a->worlds[v].count; d++) {
-                    struct rw_cmd *cmd = &a->worlds[v].cmds[d];
-                    if (!cmd->training && cmd->key == known->key && cmd->program &&
-                        strcmp(cmd->program, known->program) == 0) {
-                        cmd->training = true;
-                        a->training++;
-                    }
+    size_t size = 16;
+
+    while (size < 2 * a->training)
+        size *= 2;
+    const struct rw_cmd **table = rw_alloc(&a->rw.arena, size * sizeof(*table));
+    for (int put = 1; put >= 0; put--) {
+        for (size_t w = 0; w < a->count; w++) {
+            for (size_t c = 0; c < a->worlds[w].count; c++) {
+                struct rw_cmd *cmd = &a->worlds[w].cmds[c];
+                if (!cmd->program || cmd->training != put)
+                    continue;
+                const struct rw_cmd **slot = slot_of(table, size - 1, cmd);
+                if (put) {
+                    *slot = cmd;
+                } else if (*slot) {
+                    cmd->training = true;
+                    a->training++;
                 }
             }
         }

@@ -7,6 +7,10 @@
 
 #include "policies/rewrite/apply.h"
 
+/* Of all checks of one rewrite: every way of every place is walked once at most, and a large script
+ * may have many. */
+#define TRY_STEP_LIMIT 1500000U
+
 bool rw_add_all(struct rw *rw, struct rw_changes *to, const struct rw_changes *from)
 {
     struct rw_changes trial = {0};
@@ -27,14 +31,17 @@ static int try(struct rw_job *job, const struct rw_changes *changes, struct oom_
     struct rw_changes all = {0};
     size_t length;
 
+    if (job->try_steps > TRY_STEP_LIMIT)
+        return oom_errorf(err, "the script is too large for trying more places");
     if (!rw_add_all(&job->before.rw, &all, changes) ||
         !rw_copies_follow(&job->before.rw, &job->copies, &all))
         return oom_errorf(err, "a file that the script calls cannot be replaced by a copy");
     const char *bytes = rw_changes_apply(&job->before.rw, &all, job->before.rw.root, &length);
-    if (rw_analyse(&after, job->script, bytes, length, job->policy, job->env_names, job->env_count,
-                   &job->before, &all, err) != 0)
+    int rc = rw_analyse(&after, job->script, bytes, length, job->policy, job->env_names,
+                        job->env_count, &job->before, &all, err);
+    job->try_steps += after.rw.steps;
+    if (rc != 0)
         return -1;
-    int rc;
     if (setjmp(after.rw.bail)) {
         rc = oom_errorf(err, "%s: too large to be checked", job->script->source.name);
     } else if (job->before.rw.root->error_at == RW_NO_ERROR &&

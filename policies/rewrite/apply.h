@@ -20,6 +20,7 @@ struct rw_job {
     struct rw_copies copies;    /* of files that the script sources or calls */
     struct rw_changes fixed;    /* #SBATCH lines: they change no command */
     struct rw_changes accepted; /* of the tasks */
+    uint64_t try_steps;         /* that checks have walked */
 };
 
 /* Adds `from` to `to`; false, and nothing is added, when two of them meet. */
