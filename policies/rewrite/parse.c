@@ -66,11 +66,11 @@ struct kind_cache {
 static size_t kind_of(struct kind_cache *cache, TSNode node)
 {
     TSSymbol symbol = ts_node_symbol(node);
-    const char *name = ts_node_type(node);
     size_t kind = 0;
 
     if (symbol < MAX_SYMBOLS && cache->kind[symbol])
         return cache->kind[symbol] - 1U;
+    const char *name = ts_node_type(node);
     while (kind < KIND_COUNT && strcmp(kinds[kind].name, name) != 0)
         kind++;
     if (symbol < MAX_SYMBOLS)
@@ -157,26 +157,99 @@ static void copy_guarded(struct rw *rw, struct rw_buf *buf, TSTree *tree)
     rw->arena.bail = outer;
 }
 
-static void parse(struct rw *rw, struct rw_buf *buf, const TSTree *old, bool keep)
+/* The bytes as the grammar sees them, for the nodes of `buf`. */
+static void parse_bytes(struct rw *rw, struct rw_buf *buf, const char *plain, uint32_t length)
+{
+    TSParser *parser = ts_parser_new();
+    TSTree *tree = NULL;
+
+    if (parser && ts_parser_set_language(parser, tree_sitter_bash()))
+        tree = ts_parser_parse_string(parser, NULL, plain, length);
+    ts_parser_delete(parser);
+    buf->error_at = RW_NO_ERROR;
+    if (!tree)
+        longjmp(*rw->arena.bail, 1);
+    copy_guarded(rw, buf, tree);
+    ts_tree_delete(tree);
+    buf->whole = buf->error_at == RW_NO_ERROR && buf->nodes[1].type == RW_N_PROGRAM;
+}
+
+/* What a statement of the old text became: nodes [from, to) of `old`, moved. */
+static void take_over(struct rw_buf *buf, const struct rw_buf *old, size_t from, size_t to,
+                      uint32_t bytes, uint32_t order)
+{
+    uint32_t moved = (uint32_t)(buf->node_count - from);
+
+    for (size_t i = from; i < to; i++) {
+        struct rw_node *node = &buf->nodes[buf->node_count++];
+        *node = old->nodes[i];
+        node->start += bytes;
+        node->end += bytes;
+        node->order += order;
+        node->first += node->first ? moved : 0;
+        node->next += node->next ? moved : 0;
+    }
+}
+
+/* Parses only what lies between the statements that no splice touches, and takes those over. The
+ * nodes of a statement stand together, behind those of the statement before it. False: nothing was
+ * done, since the grammar is not sure of the structure. Sums wrap round on purpose. */
+static bool graft(struct rw *rw, struct rw_buf *buf, const char *plain, const struct rw_buf *old,
+                  const struct rw_splice *splices, size_t count)
+{
+    uint32_t grown = buf->length - old->length, before = 0, after, last = 0;
+    struct rw_buf part = {0};
+
+    if (!old->whole || !count)
+        return false;
+    for (uint32_t i = old->nodes[1].first; i; i = old->nodes[i].next) {
+        const struct rw_node *node = &old->nodes[i];
+        if (node->end > splices[0].start ||
+            (node->end == splices[0].start && node->type != RW_N_TOKEN))
+            break;
+        before = i;
+    }
+    after = before ? old->nodes[before].next : old->nodes[1].first;
+    size_t head = after ? after : old->node_count;
+    while (after && old->nodes[after].start <= splices[count - 1].old_end)
+        after = old->nodes[after].next;
+    size_t tail = after ? after : old->node_count;
+    uint32_t from = before ? old->nodes[before].end : 0;
+    uint32_t to = (after ? old->nodes[after].start : old->length) + grown;
+    parse_bytes(rw, &part, plain + from, to - from);
+    if (!part.whole)
+        return false;
+    buf->nodes = rw_alloc(&rw->arena,
+                          (head + part.node_count + old->node_count - tail) * sizeof(*buf->nodes));
+    buf->node_count = 1;
+    take_over(buf, old, 1, head, 0, 0);
+    buf->nodes[1].end += grown;
+    uint32_t order = old->nodes[head - 1].order - 1; /* the part's own root counts for nothing */
+    take_over(buf, &part, 2, part.node_count, from, order);
+    order += part.nodes[part.node_count - 1].order - old->nodes[tail - 1].order;
+    uint32_t first = part.node_count > 2 ? (uint32_t)head : 0;
+    for (uint32_t i = first; i; i = buf->nodes[i].next)
+        last = i;
+    uint32_t rest = after ? (uint32_t)buf->node_count : 0;
+    take_over(buf, old, tail, old->node_count, grown, order);
+    buf->node_capacity = buf->node_count;
+    *(before ? &buf->nodes[before].next : &buf->nodes[1].first) = first ? first : rest;
+    if (last)
+        buf->nodes[last].next = rest;
+    buf->whole = true;
+    return true;
+}
+
+static void parse(struct rw *rw, struct rw_buf *buf, const struct rw_buf *old,
+                  const struct rw_splice *splices, size_t count)
 {
     char *masked = rw_strndup(&rw->arena, buf->bytes, buf->length);
 
     rw_find_heredocs(rw, buf, masked);
     char *plain = rw_strndup(&rw->arena, masked, buf->length);
     rw_mask_words(masked, buf->length, plain);
-    TSParser *parser = ts_parser_new();
-    TSTree *tree = NULL;
-    if (parser && ts_parser_set_language(parser, tree_sitter_bash()))
-        tree = ts_parser_parse_string(parser, old, plain, buf->length);
-    ts_parser_delete(parser);
-    buf->error_at = RW_NO_ERROR;
-    if (!tree)
-        longjmp(*rw->arena.bail, 1);
-    copy_guarded(rw, buf, tree);
-    if (keep)
-        buf->tree = tree;
-    else
-        ts_tree_delete(tree);
+    if (!old || !graft(rw, buf, plain, old, splices, count))
+        parse_bytes(rw, buf, plain, buf->length);
     if (buf->error_at != RW_NO_ERROR || buf->editable)
         buf->error_at = rw_syntax_fault(rw, masked, buf->length);
 }
@@ -184,66 +257,13 @@ static void parse(struct rw *rw, struct rw_buf *buf, const TSTree *old, bool kee
 void rw_parse(struct rw *rw, struct rw_buf *buf)
 {
     if (!buf->nodes)
-        parse(rw, buf, NULL, false);
-}
-
-void rw_parse_keep(struct rw *rw, struct rw_buf *buf)
-{
-    parse(rw, buf, NULL, true);
-}
-
-void rw_tree_free(struct rw_buf *buf)
-{
-    ts_tree_delete(buf->tree);
-    buf->tree = NULL;
-}
-
-static TSPoint point_at(const char *bytes, uint32_t at)
-{
-    TSPoint point = {0, at};
-
-    for (uint32_t i = 0; i < at; i++) {
-        if (bytes[i] == '\n') {
-            point.row++;
-            point.column = at - i - 1;
-        }
-    }
-    return point;
+        parse(rw, buf, NULL, NULL, 0);
 }
 
 void rw_parse_again(struct rw *rw, struct rw_buf *buf, const struct rw_buf *old,
                     const struct rw_splice *splices, size_t count)
 {
-    TSTree *volatile tree = old->tree ? ts_tree_copy(old->tree) : NULL;
-    jmp_buf *outer = rw->arena.bail;
-    jmp_buf here;
-
-    /* From the last to the first, so that earlier offsets are still those of the old text. */
-    for (size_t i = count; tree && i-- > 0;) {
-        uint32_t new_start = splices[i].start;
-        for (size_t k = 0; k < i; k++)
-            new_start += splices[k].new_length - (splices[k].old_end - splices[k].start);
-        TSInputEdit edit = {.start_byte = splices[i].start,
-                            .old_end_byte = splices[i].old_end,
-                            .new_end_byte = splices[i].start + splices[i].new_length,
-                            .start_point = point_at(old->bytes, splices[i].start),
-                            .old_end_point = point_at(old->bytes, splices[i].old_end)};
-        TSPoint from = point_at(buf->bytes, new_start);
-        TSPoint to = point_at(buf->bytes, new_start + splices[i].new_length);
-        edit.new_end_point.row = edit.start_point.row + (to.row - from.row);
-        edit.new_end_point.column =
-            to.row == from.row ? edit.start_point.column + (to.column - from.column) : to.column;
-        ts_tree_edit(tree, &edit);
-    }
-    if (setjmp(here)) {
-        ts_tree_delete(tree);
-        rw->arena.bail = outer;
-        longjmp(*outer, 1);
-    }
-    rw->arena.bail = &here;
-    parse(rw, buf, tree, false);
-    rw->arena.bail = outer;
-    ts_tree_delete(tree);
+    parse(rw, buf, old, splices, count);
 }
 
 struct rw_buf *rw_buf_new(struct rw *rw, const char *bytes, size_t length, const char *name,

@@ -171,7 +171,7 @@ struct rw_buf {
     struct rw_heredoc *heredocs;
     size_t heredoc_count, heredoc_capacity;
     uint32_t error_at; /* offset of the first syntax error; UINT32_MAX none */
-    void *tree;        /* the parser's own, kept for parsing an edited copy; NULL: not kept */
+    bool whole;        /* the grammar tripped over nothing */
     bool walking;      /* a file that starts itself is not followed again */
     struct rw_buf *next;
 };
@@ -190,9 +190,6 @@ struct rw_splice {
 /* Parses `buf`, which is `old` with splices (sorted by start): only what they touch is parsed. */
 void rw_parse_again(struct rw *rw, struct rw_buf *buf, const struct rw_buf *old,
                     const struct rw_splice *splices, size_t count);
-/* Parses and keeps the parser's tree in buf->tree, for rw_tree_free. */
-void rw_parse_keep(struct rw *rw, struct rw_buf *buf);
-void rw_tree_free(struct rw_buf *buf);
 const struct rw_heredoc *rw_heredoc_at(const struct rw_buf *buf, uint32_t at);
 void rw_find_heredocs(struct rw *rw, struct rw_buf *buf, char *masked);
 uint32_t rw_line_of(const struct rw_buf *buf, uint32_t at); /* from 1 */

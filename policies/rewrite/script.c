@@ -59,7 +59,7 @@ static int fill(struct oom_script *script, struct rw *rw, const struct oom_scrip
     copy_source(script, source);
     script->root = rw_buf_new(rw, script->source.bytes, source->length, script->source.name, 1);
     script->root->editable = true;
-    rw_parse_keep(rw, script->root);
+    rw_parse(rw, script->root);
     if (script->root->error_at != RW_NO_ERROR)
         return refuse(script->root, err);
     return 0;
@@ -162,8 +162,6 @@ void oom_script_free(struct oom_script *script)
 {
     if (!script)
         return;
-    if (script->root)
-        rw_tree_free(script->root);
     rw_arena_free(&script->arena);
     rw_arena_free(&script->parsed);
     free(script);
