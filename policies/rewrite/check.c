@@ -29,6 +29,8 @@ static void mark(struct rw *rw, const struct oom_policy *policy, const struct rw
             for (size_t f = hits[h].field; f <= hits[h].value_field; f++)
                 skip[f] = true;
     }
+    if (any_env)
+        rw_ray_mark(cmd, skip);
     for (size_t f = 0; any_env && f < cmd->arg0 && f < cmd->fields.count; f++) {
         const char *text = cmd->fields.items[f].string;
         skip[f] |= strcmp(text, "env") == 0 || strcmp(text, "-u") == 0;
@@ -69,6 +71,14 @@ static bool same_words(struct rw_analysis *before, struct rw_analysis *after,
     }
 }
 
+static bool is_knob(const struct rw_env *env, const struct rw_knob *knobs, size_t knob_count)
+{
+    for (size_t k = 0; k < knob_count; k++)
+        if (knobs[k].env && strcmp(env->name, knobs[k].name + strlen("env:")) == 0)
+            return true;
+    return false;
+}
+
 static bool same_env(struct rw_analysis *before, struct rw_analysis *after,
                      const struct rw_knob *knobs, size_t knob_count, const struct rw_cmd *old,
                      const struct rw_cmd *new)
@@ -76,14 +86,10 @@ static bool same_env(struct rw_analysis *before, struct rw_analysis *after,
     const struct rw_env *a = old->env, *b = new->env;
 
     for (;; a = a->next, b = b->next) {
-        for (size_t k = 0; k < knob_count; k++) {
-            if (!knobs[k].env)
-                continue;
-            while (a && strcmp(a->name, knobs[k].name + 4) == 0)
-                a = a->next;
-            while (b && strcmp(b->name, knobs[k].name + 4) == 0)
-                b = b->next;
-        }
+        while (a && is_knob(a, knobs, knob_count))
+            a = a->next;
+        while (b && is_knob(b, knobs, knob_count))
+            b = b->next;
         if (!a || !b)
             return a == b;
         if (strcmp(a->name, b->name) != 0 || strcmp(rw_text_string(&before->rw, &a->value),
@@ -110,7 +116,8 @@ int rw_check(struct rw_analysis *before, struct rw_analysis *after, const struct
                                   old->program ? old->program : "the command");
             if (!same_words(before, after, policy, knobs, knob_count, old, new, err))
                 return -1;
-            if (!same_env(before, after, knobs, knob_count, old, new))
+            if (!same_env(before, after, knobs, knob_count, old, new) ||
+                !rw_ray_same(old, new, knobs, knob_count))
                 return oom_errorf(err, "another environment variable would change");
             for (size_t t = 0; old->training && t < tasks->count; t++) {
                 const struct rw_task *task = &tasks->items[t];

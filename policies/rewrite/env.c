@@ -22,7 +22,8 @@ bool rw_env_value(struct rw *rw, const struct rw_cmd *cmd, const char *name, str
 {
     const struct rw_env *env = find(cmd->env, name);
 
-    memset(out, 0, sizeof(*out));
+    if (rw_ray_value(rw, cmd, name, out))
+        return true;
     for (size_t i = 0; !env && cmd->asked && i < rw->env_count; i++) {
         if (strcmp(rw->env_names[i], name) == 0 && cmd->asked_set[i]) {
             *out = cmd->asked[i];
@@ -39,7 +40,9 @@ bool rw_env_value(struct rw *rw, const struct rw_cmd *cmd, const char *name, str
 bool rw_env_satisfied(struct rw *rw, const struct rw_cmd *cmd, const struct rw_knob *knob)
 {
     struct rw_text text;
-    bool set = rw_env_value(rw, cmd, variable(knob), &text);
+    bool workers = knob->value && rw_ray_reaches(cmd);
+    bool set = workers ? rw_ray_value(rw, cmd, variable(knob), &text)
+                       : rw_env_value(rw, cmd, variable(knob), &text);
 
     if (!set && !knob->value)
         return !rw_env_get(rw, variable(knob));
@@ -60,11 +63,15 @@ static bool isolates(const struct rw_cmd *cmd)
 }
 
 void rw_env_places(struct rw *rw, const struct rw_cmd *cmd, const struct rw_knob *knob,
-                   struct rw_places *out)
+                   const struct rw_knob *knobs, size_t knob_count, struct rw_places *out)
 {
     const char *name = variable(knob);
     struct rw_text text;
 
+    if (rw_ray_reaches(cmd) && (knob->value || rw_ray_value(rw, cmd, name, &text))) {
+        rw_ray_places(rw, cmd, knob, knobs, knob_count, out);
+        return;
+    }
     if (knob->value && rw_env_value(rw, cmd, name, &text) && text.count)
         rw_places_replace(rw, &text, knob->value, out);
     const struct rw_env *here = find(cmd->env, name);

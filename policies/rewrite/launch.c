@@ -177,7 +177,9 @@ static bool step(struct rw_cursor *w)
             return false;
         }
         w->at += 3;
+        w->cmd->ray_from = w->at;
         rw_skip_options(w, l, NULL, NULL);
+        w->cmd->ray_to = w->at < w->cmd->fields.count ? w->at : w->cmd->fields.count;
         w->cmd->ray = true;
         break;
     case LAUNCH_PYTHON:

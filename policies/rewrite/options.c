@@ -153,7 +153,8 @@ static void keep(struct rw *rw, const struct rw_places *from, bool copies, struc
 }
 
 static void make_places(struct rw_analysis *a, const struct oom_policy *policy,
-                        const struct instances *all, struct rw_task *task)
+                        const struct rw_knob *knobs, size_t knob_count, const struct instances *all,
+                        struct rw_task *task)
 {
     struct rw *rw = &a->rw;
     const struct rw_knob *knob = task->knob;
@@ -168,7 +169,7 @@ static void make_places(struct rw_analysis *a, const struct oom_policy *policy,
         struct rw_hit hit;
         if (knob->env) {
             if (!rw_env_satisfied(rw, cmd, knob))
-                rw_env_places(rw, cmd, knob, &parts[part_count++]);
+                rw_env_places(rw, cmd, knob, knobs, knob_count, &parts[part_count++]);
             continue;
         }
         if (knob->file) {
@@ -252,7 +253,7 @@ void rw_tasks_make(struct rw_analysis *a, const struct oom_policy *policy,
                 for (size_t i = 0; i < all->count && task->done; i++)
                     task->done = satisfied(rw, policy, all->items[i], &knobs[k]);
                 if (!task->done)
-                    make_places(a, policy, all, task);
+                    make_places(a, policy, knobs, knob_count, all, task);
             }
         }
     }

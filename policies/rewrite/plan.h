@@ -172,7 +172,18 @@ void rw_tasks_make(struct rw_analysis *a, const struct oom_policy *policy,
 bool rw_env_value(struct rw *rw, const struct rw_cmd *cmd, const char *name, struct rw_text *out);
 bool rw_env_satisfied(struct rw *rw, const struct rw_cmd *cmd, const struct rw_knob *knob);
 void rw_env_places(struct rw *rw, const struct rw_cmd *cmd, const struct rw_knob *knob,
-                   struct rw_places *out);
+                   const struct rw_knob *knobs, size_t knob_count, struct rw_places *out);
+
+/* ---- rayenv.c: the same for the workers of `ray job submit` */
+/* Whether the command line says, or can be made to say, what environment the workers get. */
+bool rw_ray_reaches(const struct rw_cmd *cmd);
+bool rw_ray_value(struct rw *rw, const struct rw_cmd *cmd, const char *name, struct rw_text *out);
+void rw_ray_places(struct rw *rw, const struct rw_cmd *cmd, const struct rw_knob *knob,
+                   const struct rw_knob *knobs, size_t knob_count, struct rw_places *out);
+/* Marks the fields of the runtime environment; rw_ray_same compares what is in them. */
+void rw_ray_mark(const struct rw_cmd *cmd, bool *skip);
+bool rw_ray_same(const struct rw_cmd *old, const struct rw_cmd *new, const struct rw_knob *knobs,
+                 size_t knob_count);
 
 /* ---- check.c */
 /* Compares the commands of two analyses world by world. 0 when all that differs is what the

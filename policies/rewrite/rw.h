@@ -325,10 +325,11 @@ struct rw_cmd {
     const char *program; /* module, script path or "trl sft"; NULL: not a program of interest */
     const char *file;    /* called script file, or whatever "$X" is, that is out of sight */
     bool python;
-    bool ray;         /* behind `ray job submit` */
-    bool piped;       /* a later part of its pipe gives the status */
-    bool background;  /* and no `wait` has asked for its status */
-    uint32_t root_at; /* the command in the script itself that led to it */
+    bool ray;                /* behind `ray job submit` */
+    size_t ray_from, ray_to; /* fields of its options */
+    bool piped;              /* a later part of its pipe gives the status */
+    bool background;         /* and no `wait` has asked for its status */
+    uint32_t root_at;        /* the command in the script itself that led to it */
     bool training;
     const struct rw_env *env; /* what the command itself sets: NAME=V, env NAME=V, --export= */
     const struct rw_env *outer_env; /* the same of the commands around it */
