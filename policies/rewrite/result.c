@@ -6,6 +6,14 @@
 
 #include "policies/rewrite/apply.h"
 
+static const char for_entrypoint[] =
+    " (for the entrypoint only: Ray's workers have what its runtime environment says)";
+
+static bool entrypoint_only(const struct rw_task *task)
+{
+    return task->knob->env && task->knob->value && task->first->ray && !rw_ray_reaches(task->first);
+}
+
 static int report_task(struct rw_job *job, const struct rw_task *task, const char *given_old,
                        struct oom_edits *out)
 {
@@ -28,8 +36,9 @@ static int report_task(struct rw_job *job, const struct rw_task *task, const cha
         }
         const struct rw_change *change = mine.count ? &mine.items[0] : NULL;
         if (change)
-            where = rw_printf(&rw->arena, "%s:%u", change->buf->name,
-                              rw_line_of(change->buf, change->start));
+            where = rw_printf(&rw->arena, "%s:%u%s", change->buf->name,
+                              rw_line_of(change->buf, change->start),
+                              entrypoint_only(task) ? for_entrypoint : "");
     }
     for (size_t i = 0; i < out->count; i++)
         if (strcmp(out->items[i].knob, task->knob->name) == 0)
