@@ -79,7 +79,8 @@ struct oom_rewrite {
 void oom_rewrite_free(struct oom_rewrite *rewrite); /* contents only */
 
 /* Applies all edits (knob and new_value; NULL new_value takes it away; "true" on a switch is the
- * bare flag; "env:NAME" is an environment variable of the command; "slurm:mem" a #SBATCH line).
+ * bare flag; "env:NAME" is an environment variable of the command, or of the workers that Ray
+ * starts for it; "slurm:mem" a #SBATCH line).
  * Changes every matching training command. -1 and err when one cannot be placed, saying which. */
 int oom_script_apply(const struct oom_script *script, const struct oom_policy *policy,
                      const struct oom_edits *edits, struct oom_rewrite *out, struct oom_error *err);
