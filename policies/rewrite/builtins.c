@@ -217,6 +217,8 @@ static void builtin_shift(struct rw *rw, const struct rw_cmd *cmd)
         return;
     if (n > rw->positional.count)
         n = rw->positional.count;
+    if (!n) /* there may be no array at all */
+        return;
     rw->positional.items += n;
     rw->positional.count -= n;
     rw->positional.capacity = 0;
