@@ -19,6 +19,7 @@
 #include "agent/node/local.h"
 #include "agent/node/node.h"
 #include "agent/sched/slurm_fields.h"
+#include "agent/sched/slurm_marked.h"
 
 enum { HEAD_CALL_MS = 5000, SQUEUE_MS = 15000, QUIET_MS = 10000 };
 
@@ -72,11 +73,22 @@ static void finish(struct api *head, const struct config *config, const json_t *
         waitpid(pid, NULL, 0);
 }
 
+/* `reason` and the comment behind it. A job that its owner holds is not ours. */
+static bool is_held_by_us(const char *reason)
+{
+    static const char *const requeued = "job_requeued_in_held_state";
+    const char *mark = strstr(reason, "oomretry:L");
+
+    return strncmp(reason, requeued, strlen(requeued)) == 0 ||
+           (strncmp(reason, "JobHeldUser", strlen("JobHeldUser")) == 0 && mark &&
+            strstr(mark, SLURM_MARK_HELD));
+}
+
 /* {"17":"RUNNING","18_3":…} of all jobs that the controller still knows; NULL when it does not
  * answer. The components of a heterogeneous job ("17+1") go by the id of each. */
 static json_t *job_states(void)
 {
-    const char *argv[] = {"squeue", "-h", "-t", "all", "-o", "%A %i %T %r", NULL};
+    const char *argv[] = {"squeue", "-h", "-t", "all", "-o", "%A %i %T %r %k", NULL};
     struct child_result result;
     json_t *states = NULL;
 
@@ -95,7 +107,7 @@ static json_t *job_states(void)
             char *reason = strchr(state, ' ');
             if (reason)
                 *reason++ = '\0';
-            if (reason && strcmp(reason, "job_requeued_in_held_state") == 0)
+            if (reason && is_held_by_us(reason))
                 strcpy(state, "HELD");
             slurm_plain_id(id);
             json_object_set_new(states, strchr(id, '_') ? id : line, json_string(state));
@@ -131,9 +143,11 @@ static bool is_orphan(const json_t *attempt, const json_t *states, const struct 
 {
     const char *job = json_get_string(attempt, "job", "");
 
-    return strcmp(json_get_string(states, job, ""), "RUNNING") == 0 &&
-           strncmp(json_get_string(attempt, "acted", ""), ACTED_SUBMITTED,
-                   strlen(ACTED_SUBMITTED)) != 0 &&
+    bool handed_on = strcmp(json_get_string(attempt, "state", ""), "intended") == 0 &&
+                     strncmp(json_get_string(attempt, "acted", ""), ACTED_SUBMITTED,
+                             strlen(ACTED_SUBMITTED)) == 0;
+
+    return strcmp(json_get_string(states, job, ""), "RUNNING") == 0 && !handed_on &&
            now_ms - json_get_int(attempt, "updated_ms", now_ms) >= QUIET_MS &&
            local_is_orphan(local, json_get_string(attempt, "node", ""), job);
 }

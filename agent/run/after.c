@@ -17,6 +17,7 @@
 #include "agent/run/after.h"
 #include "agent/run/body.h"
 #include "agent/sched/slurm_fields.h"
+#include "agent/sched/slurm_marked.h"
 #include "db/db.h"
 
 enum { CALL_MS = 10000, TOO_LATE_S = 3600 };
@@ -47,8 +48,9 @@ static void fill_exit(struct run *run, struct attempt *attempt, const struct slu
     attempt->ended_ms = db_now_ms();
 }
 
+/* `former` is the job of the attempt before, "" where there is none. */
 static int load_lineage(struct run *run, struct attempt *attempt, json_t **row,
-                        json_t **lineage_row, struct oom_error *err)
+                        json_t **lineage_row, char *former, size_t size, struct oom_error *err)
 {
     char path[64];
     json_t *reply = NULL;
@@ -74,6 +76,10 @@ static int load_lineage(struct run *run, struct attempt *attempt, json_t **row,
                                          ? json_array_get(attempts, (size_t)attempt->number - 2)
                                          : *row,
                                      "restart", 0);
+    snprintf(former, size, "%s",
+             attempt->number > 1
+                 ? json_get_string(json_array_get(attempts, (size_t)attempt->number - 2), "job", "")
+                 : "");
     int64_t created_ms = json_get_int(lineage, "created_ms", 0);
     *lineage_row = json_incref(json_object_get(reply, "lineage"));
     json_decref(reply);
@@ -165,6 +171,34 @@ static bool may_launch_again(const struct slurm_job *job, const json_t *row, boo
 {
     return slurm_job_never_launched(job, unbegun) &&
            !acted_once_more(json_get_string(row, "acted", ""));
+}
+
+/* Submitted, and held until everything points to it: who was to release it has died, or the release
+ * was forgotten by a controller that was killed. */
+static bool waits_for_release(const struct slurm_job *job, const struct attempt *attempt)
+{
+    char comment[4096], reason[64], mark[64];
+
+    slurm_mark(attempt->lineage, attempt->number, mark, sizeof(mark));
+    return strcmp(job->state, "PENDING") == 0 &&
+           slurm_field(job->text, "Reason", reason, sizeof(reason)) &&
+           strcmp(reason, "JobHeldUser") == 0 &&
+           slurm_field(job->text, "Comment", comment, sizeof(comment)) &&
+           slurm_mark_is_held(comment, mark);
+}
+
+static int let_go(struct run *run, const struct attempt *attempt, const char *former,
+                  struct oom_error *err)
+{
+    char new_job[sizeof(run->job)], acted[96];
+
+    snprintf(new_job, sizeof(new_job), "%s", run->job);
+    snprintf(run->job, sizeof(run->job), "%s", former);
+    if (resubmit_let_go(run, attempt, attempt->number, new_job, err) < 0)
+        return -1;
+    snprintf(acted, sizeof(acted), ACTED_SUBMITTED "%s", new_job);
+    next_note(run, attempt->lineage, attempt->number, "acted", acted);
+    return slurm_unmark_held(new_job, err);
 }
 
 static void finish_intended(struct run *run, struct attempt *attempt, const json_t *row,
@@ -263,7 +297,7 @@ int after_main(struct run *run, const struct after_options *options)
     struct oom_error err = {""};
     json_t *row = NULL, *lineage = NULL;
     struct slurm_job job = {0};
-    char directory[4096];
+    char directory[4096], former[sizeof(run->job)];
     int rc = -1;
 
     snprintf(run->job, sizeof(run->job), "%s", options->job);
@@ -273,7 +307,7 @@ int after_main(struct run *run, const struct after_options *options)
     run->in_job_allocation = true;
     run->sched = &sched_slurm;
     if (slurm_job_read(&job, run->job, options->batch_status < 0, &err) < 0 ||
-        load_lineage(run, &attempt, &row, &lineage, &err) < 0)
+        load_lineage(run, &attempt, &row, &lineage, former, sizeof(former), &err) < 0)
         goto out;
     bool intended = strcmp(json_get_string(row, "state", ""), "intended") == 0;
     bool another =
@@ -285,7 +319,9 @@ int after_main(struct run *run, const struct after_options *options)
     }
     if (slurm_field(job.text, "WorkDir", directory, sizeof(directory)) && chdir(directory) < 0)
         fprintf(stderr, "oomrun: cannot enter %s: %s\n", directory, strerror(errno));
-    if (intended)
+    if (intended && *former && waits_for_release(&job, &attempt))
+        rc = let_go(run, &attempt, former, &err);
+    else if (intended)
         finish_intended(run, &attempt, row, &job, options);
     else
         rc = finish_running(run, &attempt, row, &job, options, &err);

@@ -215,15 +215,21 @@ static int submit(struct run *run, const struct oom_edits *resources, const char
 int resubmit(struct run *run, const struct attempt *attempt, const struct oom_edits *resources,
              int64_t number, char *new_job, size_t size, struct oom_error *err)
 {
-    char mark[64];
+    char mark[64], held[80];
 
-    snprintf(mark, sizeof(mark), "oomretry:L%lld.%lld", (long long)attempt->lineage,
-             (long long)number);
+    slurm_mark(attempt->lineage, number, mark, sizeof(mark));
+    snprintf(held, sizeof(held), "%s" SLURM_MARK_HELD, mark);
     if (!run->launch.script_bytes)
         return oom_errorf(err, "there is no batch script to submit again");
     int found = slurm_find_marked(mark, run->job, new_job, size, err);
-    if (found < 0 || (found == 0 && submit(run, resources, mark, new_job, size, err) < 0))
+    if (found < 0 || (found == 0 && submit(run, resources, held, new_job, size, err) < 0))
         return -1;
+    return resubmit_let_go(run, attempt, number, new_job, err);
+}
+
+int resubmit_let_go(struct run *run, const struct attempt *attempt, int64_t number,
+                    const char *new_job, struct oom_error *err)
+{
     /* Held until the head knows it and every dependent waits for it: nobody sees a gap. */
     json_t *body = json_pack("{s:I, s:I, s:s}", "lineage", (json_int_t)attempt->lineage, "attempt",
                              (json_int_t)number, "job", new_job);

@@ -316,6 +316,11 @@ void resubmit_forget(const struct run *run);
 int resubmit(struct run *run, const struct attempt *attempt, const struct oom_edits *resources,
              int64_t number, char *new_job, size_t size, struct oom_error *err);
 
+/* What remains of it once the new job is in the queue, held: the head and the dependents are told,
+ * and it is released. Can be repeated. run->job is the old job. */
+int resubmit_let_go(struct run *run, const struct attempt *attempt, int64_t number,
+                    const char *new_job, struct oom_error *err);
+
 /* --- say.c -------------------------------------------------------------------------------------
  */
 

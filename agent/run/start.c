@@ -8,6 +8,7 @@
 #include "agent/lib/acted.h"
 #include "agent/lib/files.h"
 #include "agent/run/run.h"
+#include "agent/sched/slurm_marked.h"
 #include "oomretry/redact.h"
 #include "policies/jsontext.h"
 
@@ -156,6 +157,7 @@ static enum next next_leave(struct run *run, struct attempt *attempt,
         if (resubmit(run, attempt, &resources, number, new_job, sizeof(new_job), &err) == 0) {
             snprintf(text, sizeof(text), ACTED_SUBMITTED "%s%s", new_job, again);
             next_note(run, attempt->lineage, number, "acted", text);
+            slurm_unmark_held(new_job, NULL);
             say("the next attempt is job %s", new_job);
             /* Nothing of it runs, and it would keep its allocation until Slurm notices that. */
             if (run->orphan)

@@ -37,3 +37,34 @@ int slurm_find_marked(const char *mark, const char *except, char *job, size_t si
     free(text);
     return found;
 }
+
+void slurm_mark(int64_t lineage, int64_t number, char *mark, size_t size)
+{
+    snprintf(mark, size, "oomretry:L%lld.%lld", (long long)lineage, (long long)number);
+}
+
+bool slurm_mark_is_held(const char *comment, const char *mark)
+{
+    const char *at = strstr(comment, mark);
+
+    return at && strncmp(at + strlen(mark), SLURM_MARK_HELD, strlen(SLURM_MARK_HELD)) == 0;
+}
+
+int slurm_unmark_held(const char *job, struct oom_error *err)
+{
+    const char *show[] = {"scontrol", "-o", "show", "job", job, NULL};
+    char comment[4096], assignment[4200];
+    const char *update[] = {"scontrol", "update", "job", job, assignment, NULL};
+    char *text = NULL, *held;
+
+    if (child_expect(show, CALL_MS, &text, err) < 0)
+        return -1;
+    bool marked = slurm_field(text, "Comment", comment, sizeof(comment)) &&
+                  (held = strstr(comment, "oomretry:L")) && (held = strstr(held, SLURM_MARK_HELD));
+    free(text);
+    if (!marked)
+        return 0;
+    *held = '\0'; /* the mark is the last word */
+    snprintf(assignment, sizeof(assignment), "Comment=%s", comment);
+    return child_expect(update, CALL_MS, NULL, err);
+}

@@ -164,6 +164,8 @@ class Judge:
     def without_one(self, run, lineages, loss):
         if loss:
             return None, f"Slurm's own loss: {loss}"
+        if not lineages and not run.events("start") and run.job.record().get("JobName") != run.work.name:
+            return None, "Slurm's own loss: the controller forgot the job and gave its id to another one"
         if not lineages and not run.events("start") and run.victim == "oomrun":
             return None, "failed, as its batch script was killed before it began"
         if not lineages and run.victim == "oomrun" and run.events("start")[0][4] == "0":

@@ -2,11 +2,12 @@
 """Attempts that nobody could report: launches that failed, heads that were away, dependents of an
 array whose supervisor was killed."""
 import contextlib
+import time
 
 import pytest
 
 import kinds
-from conftest import install, wait_for
+from conftest import Job, install, wait_for
 from training import history
 
 # Launches that come after the script's first start go wrong as the file says, a word a launch.
@@ -171,3 +172,36 @@ def test_dependents_of_an_array_whose_supervisor_was_killed(cluster, work, scrip
         story = wait_over(cluster, task)
         assert story["lineage"]["state"] == "completed", (story["lineage"], job.output())
     assert after.wait()["JobState"] == "COMPLETED"
+
+
+# --- a controller that forgets --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_a_release_that_was_forgotten(cluster, work, script, ours):
+    """A controller that is killed forgets the release of the new job: it is released again. What
+    its owner holds stays held."""
+    job, _ = kinds.submit(cluster, work, script, "plain", "agent away", "resubmit")
+    wait_for(lambda: kinds.runs(work), "the first start")
+    partition = job.record()["Partition"]
+    cluster.run("scontrol", "update", f"partition={partition}", "state=down", root=True)
+    try:
+        (work / "go").write_text("")
+        done = wait_for(lambda: (story := history(cluster, job))["attempts"][1:] and
+                        (story["attempts"][1]["acted"] or "").startswith("submitted as job ") and story,
+                        "the new job")
+        new = Job(cluster, done["lineage"]["jobs"][1], job.path)
+        mark = wait_for(lambda: (comment := new.record()["Comment"]).startswith("oomretry:L") and
+                        ":held" not in comment and comment, "the word for the hold to go")
+        cluster.run("scontrol", "hold", new.id)
+        if ours:
+            cluster.run("scontrol", "update", f"jobid={new.id}", f"comment={mark}:held")
+    finally:
+        cluster.run("scontrol", "update", f"partition={partition}", "state=up", root=True)
+    if not ours:
+        time.sleep(20)
+        assert new.record()["Reason"] == "JobHeldUser"
+        cluster.run("scontrol", "release", new.id)
+    story = wait_over(cluster, job)
+    assert story["lineage"]["state"] == "completed", story["lineage"]
+    assert len(kinds.runs(work)) == 2 and story["lineage"]["jobs"] == [job.id, new.id]
