@@ -20,7 +20,9 @@ static const char *outcome_of(const json_t *body, const json_t *attempts, int64_
         return "oom";
     if (json_get_bool(body, "completed", false))
         return "completed";
-    if (rejection_found(attempts, number, json_object_get(body, "incident")))
+    /* Who reports an end without asking what comes next would not carry it out. */
+    if (json_get_bool(body, "rejected", false) &&
+        rejection_found(attempts, number, json_object_get(body, "incident")))
         return "rejected";
     return "failed";
 }

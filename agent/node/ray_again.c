@@ -24,6 +24,7 @@ struct again {
     const json_t *job;
     const struct oom_exit *exit;
     const struct oom_incident *incident;
+    const char *failure; /* NULL: it ran out of memory */
     struct policy_set policies;
     const struct oom_policy *policy; /* NULL: none knows the entrypoint */
     struct ray_script script;
@@ -130,7 +131,9 @@ static int decide(struct again *a, char *reason, size_t size)
                               .incident = a->incident,
                               .values = &a->values,
                               .refused = refused,
-                              .framework = a->policy ? oom_policy_name(a->policy) : ""};
+                              .framework = a->policy ? oom_policy_name(a->policy) : "",
+                              .reason = a->failure,
+                              .rejected = a->failure != NULL};
         json_t *body = ray_follow_end_body(a->follow, &end);
         json_decref(reply);
         reply = NULL;
@@ -340,10 +343,15 @@ static void tell(const struct again *a, const char *id)
 }
 
 bool ray_again(struct ray_cluster *cluster, struct ray_follow *follow, const json_t *job,
-               const struct oom_exit *exit_data, const struct oom_incident *incident)
+               const struct oom_exit *exit_data, const struct oom_incident *incident,
+               const char *failure)
 {
-    struct again a = {
-        .cluster = cluster, .follow = follow, .job = job, .exit = exit_data, .incident = incident};
+    struct again a = {.cluster = cluster,
+                      .follow = follow,
+                      .job = job,
+                      .exit = exit_data,
+                      .incident = incident,
+                      .failure = failure};
     char reason[600] = "", id[300];
     struct oom_error err = {""};
     bool done = false;

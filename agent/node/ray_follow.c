@@ -8,6 +8,7 @@
 #include "agent/lib/log.h"
 #include "agent/node/ray_watch.h"
 #include "db/db.h"
+#include "oomretry/decide.h"
 
 enum {
     LOOK_EVERY_MS = 5000,
@@ -191,6 +192,8 @@ json_t *ray_follow_end_body(struct ray_follow *follow, const struct ray_end *end
         json_object_set_new(body, "ended_by", json_string(end->ended_by));
     if (end->reason)
         json_object_set_new(body, "reason", json_string(end->reason));
+    if (end->rejected)
+        json_object_set_new(body, "rejected", json_true());
     if (end->values)
         json_object_set_new(body, "values", oom_values_to_json(end->values));
     if (end->refused)
@@ -325,13 +328,14 @@ static bool failed(struct ray_cluster *cluster, struct ray_follow *follow, const
     if (diagnose(cluster, follow, job, exit_data, &incident, &err) < 0) {
         log_line(LOG_ERROR, "ray job %s: its log cannot be classified: %s", follow->id, err.text);
     } else if (incident.oom) {
-        done = ray_again(cluster, follow, job, exit_data, &incident);
+        done = ray_again(cluster, follow, job, exit_data, &incident, NULL);
     } else {
         char reason[600];
         plain_reason(follow, exit_data, &incident, reason, sizeof(reason));
         struct ray_end end = {.exit = exit_data, .incident = &incident, .reason = reason};
-        done = tell_end(cluster, follow, &end);
-        if (done)
+        if (incident.cause.text && oom_edits_named(&follow->edits, incident.cause.text))
+            done = ray_again(cluster, follow, job, exit_data, &incident, reason);
+        else if ((done = tell_end(cluster, follow, &end)))
             log_line(LOG_NOTICE, "ray job %s: not retried: %s", follow->id, reason);
     }
     oom_incident_free(&incident);

@@ -83,6 +83,7 @@ struct ray_end {
     const struct oom_values *values;
     const json_t *refused;
     const char *framework, *reason, *ended_by;
+    bool rejected; /* the program's last words name a change of this attempt */
 };
 json_t *ray_follow_end_body(struct ray_follow *follow, const struct ray_end *end);
 
@@ -157,9 +158,11 @@ void ray_rewritten_free(struct ray_rewritten *rewritten);
 /* --- ray_again.c --------------------------------------------------------------------------------
  */
 
-/* It ran out of memory: decides and submits again. True when nothing is left to be done. */
+/* It ran out of memory (`failure` is NULL), or failed in words about what was changed for it:
+ * decides and submits again. True when nothing is left to be done. */
 bool ray_again(struct ray_cluster *cluster, struct ray_follow *follow, const json_t *job,
-               const struct oom_exit *exit_data, const struct oom_incident *incident);
+               const struct oom_exit *exit_data, const struct oom_incident *incident,
+               const char *failure);
 
 /* --- ray_cluster.c ------------------------------------------------------------------------------
  */

@@ -202,12 +202,17 @@ static int decide(struct run *run, struct attempt *attempt, const struct oom_inc
                   struct oom_decision *decision, struct oom_edits *total, json_t **last_reply)
 {
     json_t *refused = json_array();
+    char reason[5000];
     int result = -1;
 
+    plain_reason(run, attempt, incident, reason, sizeof(reason));
     for (int i = 0; i < MAX_REFUSED; i++) {
         struct oom_error err = {""};
-        json_t *body = body_end(run, attempt, incident, values, refused,
-                                policy ? oom_policy_name(policy) : "", NULL);
+        json_t *body =
+            body_end(run, attempt, incident, values, refused, policy ? oom_policy_name(policy) : "",
+                     incident->oom ? NULL : reason);
+        if (body && !incident->oom)
+            json_object_set_new(body, "rejected", json_true());
         json_t *resume = policy ? resume_plan(policy, values, attempt->lineage_ms) : NULL;
         if (body && resume)
             json_object_set(body, "resume", resume);
