@@ -902,6 +902,38 @@ static void overrides_are_for_administrators(void **state)
     json_decref(document);
 }
 
+/* The end of a changed attempt, whose last words name the flag that was changed for it. */
+static json_t *rejected_end(json_int_t lineage, json_int_t attempt, bool asks)
+{
+    json_t *body = oom_end(lineage, attempt, "8192");
+    json_t *incident =
+        json_pack("{s:b, s:s, s:s, s:{s:s, s:i}}", "oom", 0, "domain", "none", "phase", "unknown",
+                  "cause", "text", "error: argument --max-tokens-per-gpu: too small", "line", 3);
+
+    json_object_set_new(body, "incident", incident);
+    json_object_set_new(body, "rejected", json_boolean(asks));
+    return body;
+}
+
+static void who_does_not_ask_gets_no_next_attempt(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int asks = 0; asks < 2; asks++) {
+        const char *job = asks ? "301" : "300";
+        json_t *reply = begin(f, job, "t1", 0);
+        json_int_t lineage = json_get_int(reply, "lineage", 0);
+        json_decref(reply);
+        json_decref(call(f, "POST", "/v1/attempts/end", oom_end(lineage, 1, "12288"), 200));
+        json_decref(begin(f, job, "t1", 0));
+        reply = call(f, "POST", "/v1/attempts/end", rejected_end(lineage, 2, asks), 200);
+        assert_string_equal(json_get_string(reply, "action", ""), asks ? "retry" : "stop");
+        if (asks)
+            assert_string_equal(json_get_string(reply, "taken_back", ""), "fewer-tokens");
+        json_decref(reply);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -915,6 +947,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_done_about_an_intention, setup, teardown),
         cmocka_unit_test_setup_teardown(ids_that_never_come_back, setup, teardown),
         cmocka_unit_test_setup_teardown(not_memory_is_not_retried, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_does_not_ask_gets_no_next_attempt, setup, teardown),
         cmocka_unit_test_setup_teardown(memory_is_bounded_by_the_site, setup, teardown),
         cmocka_unit_test_setup_teardown(bounds_on_a_user, setup, teardown),
         cmocka_unit_test_setup_teardown(bounds_on_an_account, setup, teardown),
