@@ -9,15 +9,7 @@ import subprocess
 
 import pytest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD = os.environ.get('OOMRETRY_BUILD', os.path.join(ROOT, 'build'))
-OOMRUN = os.path.join(BUILD, 'bin', 'oomrun')
-OOMCTL = os.path.join(BUILD, 'bin', 'oomctl')
-
-OOM = ('torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.00 GiB. GPU 0 has a total capacity '
-       'of 79.15 GiB of which 1.02 GiB is free. Including non-PyTorch memory, this process has 78.12 GiB '
-       'memory in use. Of the allocated memory 77.00 GiB is allocated by PyTorch, and 100.00 MiB is '
-       'reserved by PyTorch but unallocated.')
+from test_oomrun import OOM, OOMCTL, OOMRUN
 
 # %(take)s says which of the given tokens count; %(table)s prints what it runs with.
 TRAINER = '''#!/bin/bash
