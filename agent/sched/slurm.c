@@ -138,6 +138,11 @@ static int limits(struct oom_values *facts, struct oom_error *err)
     return 0;
 }
 
+/* Not "now": while a job is COMPLETING that would be replaced by the default delay (cred_expire,
+ * 120 s), and a node refuses a credential of the second in which it has revoked the job's last one
+ * ("Job credential revoked": the job fails without having started). Seen on 22.05. */
+static const char SOON[] = "now+2";
+
 /* An update argument vector: scontrol update JobId=… and the resources as Slurm names them. */
 static int update(const char *job, const struct oom_edits *resources, const char *start,
                   struct oom_error *err)
@@ -193,15 +198,14 @@ static int requeue_ended(const char *job, const struct oom_edits *resources, str
     const char *again[] = {"scontrol", "requeuehold", job, NULL};
 
     if (child_expect(again, CALL_MS, NULL, err) < 0 ||
-        update_until(job, resources, "now", err) < 0 || slurm_dependents_repoint(job, job, err) < 0)
+        update_until(job, resources, SOON, err) < 0 || slurm_dependents_repoint(job, job, err) < 0)
         return -1;
     return release(job, err);
 }
 
 /* While the job is RUNNING, requeue makes it COMPLETING, and sends CONT and TERM to all its
  * processes, also to the scontrol that asks for it: they are ignored here, which exec keeps.
- * While it is COMPLETING the owner may already change it; a start time in the future is kept,
- * "now" would be replaced by the default delay (cred_expire, 120 s). Seen on 22.05. */
+ * While it is COMPLETING the owner may already change it. Seen on 22.05. */
 static int requeue(const char *job, int restart, const struct oom_edits *resources,
                    struct oom_error *err)
 {
@@ -227,7 +231,7 @@ static int requeue(const char *job, int restart, const struct oom_edits *resourc
     if (!pending && !asked)
         rc = child_expect(again, CALL_MS, NULL, err);
     if (rc == 0)
-        rc = update_until(job, resources, pending ? "now" : "now+2", err);
+        rc = update_until(job, resources, SOON, err);
     /* By requeue_ended, which did not come to its end. */
     if (rc == 0 && pending && strcmp(reason, "job_requeued_in_held_state") == 0)
         rc = release(job, err);
