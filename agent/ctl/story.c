@@ -161,7 +161,8 @@ void story_advise_back(const json_t *reply)
     lineage_changed(json_object_get(before, "edits"), changed, sizeof(changed));
     humanize_duration(ran, took, sizeof(took));
     printf("It ran for %s like this. The step before the last (rung %s: %s) was not enough by "
-           "itself and may be more than it needs now: to get its cost back, try without it.\n",
+           "itself and may be more than it needs now: to get its cost back, try without it "
+           "(OOMRETRY_STEP_BACK=1 in the environment of the next submission).\n",
            took, rung, changed);
 }
 

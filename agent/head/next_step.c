@@ -43,23 +43,24 @@ static int retries_used(const json_t *attempts, int64_t number)
 }
 
 /* The remembered settings could not be written into the script. */
-static bool refuses_memory(const json_t *refused)
+static bool refuses_memory(const json_t *refused, const char *rung)
 {
     json_t *item;
     size_t i;
 
-    json_array_foreach(refused, i, item) if (strcmp(json_get_string(item, "rung", ""),
-                                                    "as-before") == 0) return true;
+    json_array_foreach(refused, i,
+                       item) if (strcmp(json_get_string(item, "rung", ""), rung) == 0) return true;
     return false;
 }
 
 /* What worked for a lineage like this one, unless its checkpoint forbids it. 1: filled, 0: nothing
  * that fits, -1: err. */
 static int as_before(struct service *service, const json_t *lineage,
-                     const struct oom_incident *incident, bool allow_training, const json_t *resume,
-                     struct oom_decision *decision, struct oom_error *err)
+                     const struct oom_incident *incident, bool allow_training,
+                     enum remember_how how, const json_t *resume, struct oom_decision *decision,
+                     struct oom_error *err)
 {
-    int rc = remember(service, lineage, incident, allow_training, decision, err);
+    int rc = remember(service, lineage, incident, allow_training, how, decision, err);
 
     if (rc != 1)
         return rc;
@@ -96,12 +97,21 @@ static int decide(struct service *service, const json_t *lineage, const json_t *
     oom_incident_init(&incident);
     if (oom_incident_from_json(input.incident, &incident, err) < 0)
         goto out;
-    if (input.retries_used == 0 && terms.retry_limit > 0 && !refuses_memory(input.refused)) {
-        rc = as_before(service, lineage, &incident, terms.allow_training, input.resume, decision,
-                       err);
-        if (rc != 0)
-            goto out;
-    }
+    /* With one step less when the owner wishes so; then with all that worked. */
+    const char *last_rung = json_get_string(json_object_get(attempt, "decision"), "rung", "");
+    bool first = input.retries_used == 0, less = strcmp(last_rung, STEP_BACK) == 0;
+    bool wished = first && json_get_bool(input.options, "step_back", false);
+    bool may = (first || less) && input.retries_used < terms.retry_limit;
+    rc = 0;
+    if (may && wished && !refuses_memory(input.refused, STEP_BACK))
+        rc = as_before(service, lineage, &incident, terms.allow_training, REMEMBER_LESS,
+                       input.resume, decision, err);
+    if (rc == 0 && may && !refuses_memory(input.refused, AS_BEFORE))
+        rc = as_before(service, lineage, &incident, terms.allow_training,
+                       less ? REMEMBER_ALL_AGAIN : REMEMBER_ALL, input.resume, decision, err);
+    if (rc != 0)
+        goto out;
+    rc = -1;
     if (lineage_steps(attempts, rejected ? NULL : &incident, &steps, &input.step_count, err) == 0) {
         input.steps = steps;
         rc = deciding_run(service, &input, decision, err);

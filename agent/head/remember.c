@@ -12,8 +12,34 @@ static bool is_resource(const struct oom_edit *edit)
     return strncmp(edit->knob, "slurm:", 6) == 0 || strncmp(edit->knob, "ray:", 4) == 0;
 }
 
+/* Takes the step before the last out of what worked: the last was needed, for without it the
+ * lineage ran out; the one before was not enough by itself, and may do nothing beside the last.
+ * 1: done, 0: there is no such step, -1: out of memory. */
+static int take_step_back(const json_t *row, struct oom_edits *all)
+{
+    const char *taken_back = json_get_string(json_object_get(row, "decision"), "taken_back", "");
+    struct oom_edits step = {NULL, 0};
+    size_t before = all->count;
+    int rc = 0;
+
+    if (strcmp(taken_back, json_get_string(row, "step_rung", "")) == 0 ||
+        oom_edits_from_json(json_object_get(row, "step_edits"), &step) < 0)
+        return 0;
+    for (size_t i = 0; rc == 0 && i < step.count; i++) {
+        const struct oom_edit *edit = &step.items[i];
+        for (size_t k = 0; rc == 0 && k < all->count; k++)
+            if (strcmp(all->items[k].knob, edit->knob) == 0 && all->items[k].new_value &&
+                edit->new_value && strcmp(all->items[k].new_value, edit->new_value) == 0)
+                rc = oom_edits_add(all, edit->knob, NULL, edit->old_value, NULL);
+    }
+    oom_edits_free(&step);
+    oom_edits_drop_unchanged(all);
+    return rc < 0 ? -1 : all->count < before;
+}
+
 /* Where that lineage went on from its checkpoint is its own matter too. */
-static int fill(const json_t *row, struct oom_decision *decision, struct oom_error *err)
+static int fill(const json_t *row, bool step_back, struct oom_decision *decision,
+                struct oom_error *err)
 {
     const json_t *last = json_object_get(row, "decision");
     const char *resume_knob = json_get_string(row, "resume_knob", "");
@@ -21,6 +47,11 @@ static int fill(const json_t *row, struct oom_decision *decision, struct oom_err
 
     if (oom_edits_from_json(json_object_get(row, "edits"), &all) < 0)
         return oom_errorf(err, "the edits of a stored lineage are damaged");
+    int rc = step_back ? take_step_back(row, &all) : 1;
+    if (rc != 1) {
+        oom_edits_free(&all);
+        return rc < 0 ? oom_errorf(err, "out of memory") : 0;
+    }
     for (size_t i = 0; i < all.count; i++)
         if (!is_resource(&all.items[i]) && strcmp(all.items[i].knob, resume_knob) != 0 &&
             oom_edits_add(&decision->edits, all.items[i].knob, all.items[i].old_value,
@@ -35,20 +66,27 @@ static int fill(const json_t *row, struct oom_decision *decision, struct oom_err
     decision->mode = OOM_MODE_INPLACE;
     decision->cost = -1;
     decision->changes_training = json_get_int(row, "changes_training", 0) != 0;
-    snprintf(decision->rung, sizeof(decision->rung), "as-before");
+    snprintf(decision->rung, sizeof(decision->rung), "%s", step_back ? STEP_BACK : AS_BEFORE);
     snprintf(decision->kind, sizeof(decision->kind), "%s", json_get_string(last, "kind", "tokens"));
     snprintf(decision->policy, sizeof(decision->policy), "%s", json_get_string(last, "policy", ""));
     snprintf(decision->overrides, sizeof(decision->overrides), "%s",
              json_get_string(last, "overrides", ""));
-    snprintf(decision->reason, sizeof(decision->reason),
-             "lineage L%lld of the same script completed with these settings, so its ladder is "
-             "not climbed again",
-             (long long)json_get_int(row, "id", 0));
+    if (step_back)
+        snprintf(decision->reason, sizeof(decision->reason),
+                 "lineage L%lld of the same script completed with these settings and rung %s, "
+                 "without which it is tried now, as its owner wishes",
+                 (long long)json_get_int(row, "id", 0), json_get_string(row, "step_rung", "?"));
+    else
+        snprintf(decision->reason, sizeof(decision->reason),
+                 "lineage L%lld of the same script completed with these settings, so its ladder is "
+                 "not climbed again",
+                 (long long)json_get_int(row, "id", 0));
     return 1;
 }
 
 int remember(struct service *service, const json_t *lineage, const struct oom_incident *incident,
-             bool allow_training, struct oom_decision *decision, struct oom_error *err)
+             bool allow_training, enum remember_how how, struct oom_decision *decision,
+             struct oom_error *err)
 {
     const char *shape = json_get_string(lineage, "shape", "");
     const json_t *options = json_object_get(lineage, "options");
@@ -67,11 +105,14 @@ int remember(struct service *service, const json_t *lineage, const struct oom_in
                  "SELECT l.id, a.total_edits AS j_edits, a.decision AS j_decision, "
                  "(SELECT json_extract(body, '$.resume.load') FROM policy_version "
                  "WHERE name || '@' || version = json_extract(a.decision, '$.policy')) "
-                 "AS resume_knob, EXISTS (SELECT 1 FROM attempt t WHERE t.lineage = l.id "
+                 "AS resume_knob, b.edits AS j_step_edits, "
+                 "json_extract(b.decision, '$.rung') AS step_rung, EXISTS (SELECT 1 FROM attempt t "
+                 "WHERE t.lineage = l.id "
                  "AND json_extract(t.decision, '$.changes_training')) AS changes_training "
                  "FROM lineage l "
                  "JOIN attempt a ON a.lineage = l.id AND a.number = "
                  "(SELECT max(number) FROM attempt WHERE lineage = l.id) "
+                 "LEFT JOIN attempt b ON b.lineage = l.id AND b.number = a.number - 1 "
                  "WHERE l.shape = ?1 AND l.uid = ?2 AND l.id <> ?3 AND l.state = 'completed' "
                  "AND a.decision IS NOT NULL AND EXISTS (SELECT 1 FROM attempt f "
                  "WHERE f.lineage = l.id AND f.number = 1 "
@@ -81,15 +122,17 @@ int remember(struct service *service, const json_t *lineage, const struct oom_in
                  "AND coalesce(json_extract(l.options, '$.policy'), 'auto') = ?5 "
                  "AND (?6 = 1 OR NOT EXISTS (SELECT 1 FROM attempt t WHERE t.lineage = l.id "
                  "AND json_extract(t.decision, '$.changes_training'))) "
+                 "AND (?8 = 0 OR b.decision IS NOT NULL) "
                  "ORDER BY l.updated_ms DESC LIMIT 1",
-                 "siissii", shape, json_get_int(lineage, "uid", -1), json_get_int(lineage, "id", 0),
-                 oom_domain_name(incident->domain), json_get_string(options, "policy", "auto"),
-                 (int64_t)allow_training, incident->numbers.total_bytes),
+                 "siissiii", shape, json_get_int(lineage, "uid", -1),
+                 json_get_int(lineage, "id", 0), oom_domain_name(incident->domain),
+                 json_get_string(options, "policy", "auto"), (int64_t)allow_training,
+                 incident->numbers.total_bytes, (int64_t)(how != REMEMBER_ALL)),
         err);
     if (!rows)
         return -1;
     if (json_array_size(rows) > 0)
-        rc = fill(json_array_get(rows, 0), decision, err);
+        rc = fill(json_array_get(rows, 0), how == REMEMBER_LESS, decision, err);
     json_decref(rows);
     return rc;
 }

@@ -67,6 +67,8 @@ static json_t *options_of(const struct run *run)
 
     if (!o->memory)
         json_object_set_new(options, "memory", json_string("off"));
+    if (o->step_back)
+        json_object_set_new(options, "step_back", json_true());
     if (o->max_retries >= 0)
         json_object_set_new(options, "max_retries", json_integer(o->max_retries));
     return options;

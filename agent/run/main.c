@@ -36,6 +36,7 @@ enum {
     KEY_NAME,
     KEY_SLURM,
     KEY_MEMORY,
+    KEY_STEP_BACK,
     KEY_AFTER,
     KEY_ENDED,
     KEY_UNBEGUN,
@@ -50,6 +51,8 @@ static const struct argp_option option_table[] = {
     {"mode", KEY_MODE, "MODE", 0, "auto, inplace, requeue or resubmit", 0},
     {"allow", KEY_ALLOW, "WHAT", 0, "training: also rungs that change what is trained", 0},
     {"dry-run", KEY_DRY, NULL, 0, "say what would be done, and do not retry", 0},
+    {"step-back", KEY_STEP_BACK, NULL, 0,
+     "try one step less than what worked for this script before", 0},
     {"no-memory", KEY_MEMORY, NULL, 0, "do not begin with what worked for this script before", 0},
     {"db", KEY_DB, "FILE", 0, "the SQLite file (default: in the user's state directory)", 0},
     {"grace", KEY_GRACE, "SECONDS", 0,
@@ -111,6 +114,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_MEMORY:
         o->memory = false;
+        return 0;
+    case KEY_STEP_BACK:
+        o->step_back = true;
         return 0;
     case KEY_DB:
         o->db_path = arg;
@@ -181,6 +187,8 @@ static void options_from_environment(struct run_options *o)
         o->dry_run = true;
     if ((text = getenv("OOMRETRY_MEMORY")) && strcmp(text, "off") == 0)
         o->memory = false;
+    if ((text = getenv("OOMRETRY_STEP_BACK")) && strcmp(text, "1") == 0)
+        o->step_back = true;
     if ((text = getenv("OOMRETRY_GRACE_S")) && *text)
         o->grace_s = atoi(text);
 }

@@ -42,6 +42,7 @@ struct run_options {
     const char *allow;
     bool dry_run;
     bool memory;         /* begin with what worked for the same script before */
+    bool step_back;      /* but with one step less */
     const char *db_path; /* NULL: what api_open_default finds */
     const char *name;
     int grace_s; /* a silent job that has run out is ended after this; 0: never */

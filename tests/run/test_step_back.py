@@ -22,3 +22,26 @@ def test_the_step_before_the_last(place):  # noqa: F811
     rung = attempts[-2]['decision']['rung']
     assert f'The step before the last (rung {rung}' in told and 'It ran for 2h' in told, told
     assert 'try without it' in place.ctl('explain', 'L1')
+
+
+def rungs(place, lineage):  # noqa: F811
+    return [(a['decision'] or {}).get('rung') for a in place.story(lineage)['attempts']]
+
+
+def test_one_step_less_is_tried_when_the_owner_wishes(place):  # noqa: F811
+    place.write(needs='10', before='case "$*" in *log-probs-chunk-size*) echo trained; exit 0 ;; esac\n')
+    assert place.run()[0] == 0
+    step = place.story('L1')['attempts'][-2]['edits']
+    # Without being asked for, everything that worked is taken.
+    assert place.run()[0] == 0
+    assert rungs(place, 'L2') == [None, 'as-before']
+    assert place.run('--step-back')[0] == 0
+    assert rungs(place, 'L3') == [None, 'step-back']
+    total = {e['knob'] for e in place.story('L3')['attempts'][1]['total_edits']}
+    assert '--log-probs-chunk-size' in total and not total & {e['knob'] for e in step if not e['old']}
+    # Where the step was needed after all, it is put back.
+    place.write(before='case "$*" in *log-probs-chunk-size*) case "$*" in *%s*) echo trained; exit 0 ;; esac ;; esac\n'
+                % step[0]['knob'].lstrip('-'))
+    status, output = place.run(env={'OOMRETRY_STEP_BACK': '1'})
+    assert status == 0, output
+    assert rungs(place, 'L4') == [None, 'step-back', 'as-before']
