@@ -420,11 +420,6 @@ const char *output_name(const struct output *output)
     return output ? output->streams[0].name : "the job's output";
 }
 
-bool output_appends(const struct output *output)
-{
-    return !output->streams[0].relay && output->streams[0].append;
-}
-
 json_t *output_places(const struct output *output)
 {
     json_t *places = json_array();

@@ -134,9 +134,6 @@ void output_end(struct output *output, bool cancelled);
 /* The terminal has a new size, and so have those that stand for it. */
 void output_resize(const struct output *output);
 
-/* The first stream is a file that every start appends to. */
-bool output_appends(const struct output *output);
-
 /* Where the next bytes of an attempt will be: [{"path", "offset"}] of the followed files. */
 json_t *output_places(const struct output *output);
 

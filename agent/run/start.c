@@ -58,14 +58,15 @@ int next_note(struct run *run, int64_t lineage, int64_t number, const char *key,
     return status == 200 ? 0 : -1;
 }
 
-/* A requeue truncates the job's output unless it is appended to: what this attempt wrote stays
- * beside it as <output>.attempt-N. */
+/* A requeue truncates the job's output unless --open-mode=append was asked for, which neither the
+ * job's record nor the descriptor tells (Slurm 22.05 opens it with O_APPEND in both modes): what
+ * this attempt wrote stays beside it as <output>.attempt-N. */
 static void keep_log(struct run *run, int64_t number)
 {
     const char *path = run->output ? output_name(run->output) : run->log_path;
     char kept[4200];
 
-    if (path[0] != '/' || (run->output && output_appends(run->output)))
+    if (path[0] != '/')
         return;
     snprintf(kept, sizeof(kept), "%s.attempt-%lld", path, (long long)number);
     if (file_copy_tail(path, kept, MAX_KEPT_LOG_BYTES) == 0)
