@@ -76,7 +76,7 @@ static void finish(struct api *head, const struct config *config, const json_t *
 /* `reason` and the comment behind it. A job that its owner holds is not ours. */
 static bool is_held_by_us(const char *reason)
 {
-    static const char *const requeued = "job_requeued_in_held_state";
+    static const char requeued[] = "job requeued in held state"; /* scontrol has underscores */
     const char *mark = strstr(reason, "oomretry:L");
 
     return strncmp(reason, requeued, strlen(requeued)) == 0 ||
