@@ -205,7 +205,8 @@ static int decide(struct run *run, struct attempt *attempt, const struct oom_inc
     char reason[5000];
     int result = -1;
 
-    plain_reason(run, attempt, incident, reason, sizeof(reason));
+    if (!incident->oom)
+        plain_reason(run, attempt, incident, reason, sizeof(reason));
     for (int i = 0; i < MAX_REFUSED; i++) {
         struct oom_error err = {""};
         json_t *body =
