@@ -2,8 +2,7 @@
  *
  * oomctl report: a period in one page of Markdown, for a mail or a wiki: what ran out, what was
  * done about it, which scripts should be changed for good, and what nothing could help. */
-#include <stdlib.h>
-#include <string.h>
+#include <stdio.h>
 
 #include "agent/ctl/common.h"
 #include "agent/ctl/ctl.h"
@@ -13,30 +12,7 @@
 #include "agent/lib/jsonget.h"
 #include "db/db.h"
 
-enum { KEY_SINCE = 256 };
-
 static const int64_t DEFAULT_PERIOD_MS = INT64_C(30) * 86400 * 1000;
-
-struct arguments {
-    struct ctl_common common;
-    int64_t since_ms;
-};
-
-static error_t parse_option(int key, char *arg, struct argp_state *state)
-{
-    struct arguments *a = state->input;
-
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->common;
-        return 0;
-    case KEY_SINCE:
-        a->since_ms = since_parse(state, arg);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
 
 /* A cell of a Markdown table; names and reasons come from users. */
 static void print_cell(const char *text)
@@ -158,30 +134,10 @@ static void print_report(const json_t *reply, int64_t since_ms)
 
 int ctl_report(int argc, char **argv)
 {
-    static const struct argp_option options[] = {
-        {"since", KEY_SINCE, "T", 0, "not older than: 12h, 7d, or a date 2026-11-29 (default 30d)",
-         0},
-        {NULL, 0, NULL, 0, NULL, 0},
-    };
-    static const struct argp argp = {
-        .options = options,
-        .parser = parse_option,
-        .doc = "A period in one page of Markdown: what ran out, what was done about it, which "
-               "scripts should be changed for good. Administrators see all jobs, others their own.",
-        .children = ctl_common_options};
-    struct arguments a = {.since_ms = db_now_ms() - DEFAULT_PERIOD_MS};
-    json_t *reply = NULL;
-    char path[64];
-
-    if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0)
-        return 2;
-    snprintf(path, sizeof(path), "/v1/report?since_ms=%lld", (long long)a.since_ms);
-    if (ctl_call(&a.common, "report", "GET", path, NULL, &reply) != 0)
-        return 2;
-    if (a.common.json)
-        ctl_print_json(reply);
-    else
-        print_report(reply, a.since_ms);
-    json_decref(reply);
-    return 0;
+    return since_report(
+        "report",
+        "A period (30 days unless --since says another) in one page of Markdown: what ran out, "
+        "what was done about it, which scripts should be changed for good. Administrators see all "
+        "jobs, others their own.",
+        db_now_ms() - DEFAULT_PERIOD_MS, argc, argv, print_report);
 }
