@@ -61,13 +61,16 @@ static int teardown(void **state)
 
 struct text {
     char *bytes;
-    size_t length;
+    size_t length, room;
 };
 
 static void append(struct text *text, const char *bytes, size_t length)
 {
-    text->bytes = realloc(text->bytes, text->length + length + 1);
-    assert_non_null(text->bytes);
+    if (text->length + length >= text->room) {
+        text->room = 2 * (text->length + length) + 1;
+        text->bytes = realloc(text->bytes, text->room);
+        assert_non_null(text->bytes);
+    }
     memcpy(text->bytes + text->length, bytes, length);
     text->length += length;
     text->bytes[text->length] = '\0';
