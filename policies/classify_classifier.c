@@ -66,6 +66,7 @@ void oom_classifier_free(struct oom_classifier *classifier)
     free(classifier->voices);
     free(classifier->frame_memo);
     free(classifier->clean);
+    free(classifier->narrow);
     free(classifier);
 }
 

@@ -291,8 +291,8 @@ static size_t last_boundary(const char *bytes, size_t length)
     return cut ? (size_t)(cut - bytes) + 1 : end;
 }
 
-static int feed(struct oom_classifier *classifier, struct stream *stream, const char *bytes,
-                size_t length)
+int oom_text_feed(struct oom_classifier *classifier, struct stream *stream, const char *bytes,
+                  size_t length)
 {
     if (stream->carry_length > 0) {
         const char *cut = memchr(bytes, '\n', length);
@@ -323,7 +323,8 @@ int oom_stream_feed(struct oom_classifier *classifier, int stream, const void *b
 {
     if (length == 0)
         return 0;
-    if (feed(classifier, &classifier->streams[stream], bytes, length) || classifier->broken) {
+    if (oom_encoding_feed(classifier, &classifier->streams[stream], bytes, length) ||
+        classifier->broken) {
         classifier->broken = true;
         return -1;
     }

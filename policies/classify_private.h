@@ -326,9 +326,27 @@ struct voice {
     int64_t quote_line;
 };
 
+/* How the bytes of a log tell characters (classify_encoding.c). */
+enum encoding {
+    ENCODING_UNKNOWN, /* not enough was read to tell */
+    ENCODING_BYTES,   /* ASCII and whatever else there may be */
+    ENCODING_UTF16_LE,
+    ENCODING_UTF16_BE,
+};
+
+#define ENCODING_HEAD_BYTES 8 /* tell it */
+
+struct encoding_state {
+    enum encoding encoding;
+    unsigned char head[ENCODING_HEAD_BYTES]; /* the first bytes, or a half of a unit */
+    uint8_t head_length;
+    uint16_t high_surrogate; /* 0: none waits for its other half */
+};
+
 struct stream {
     char *file;
     int file_rank;
+    struct encoding_state encoding;
     int64_t line; /* number of the first line of what is fed next */
     char *carry;  /* an incomplete last line */
     size_t carry_length;
@@ -390,6 +408,7 @@ struct oom_classifier {
     int64_t look_alikes; /* pieces that only a look-alike proposed, while they are searched */
     bool broken;         /* memory ran out while noting */
     char *clean; /* of classify_feed.c: a portion without terminal control; NULL: none was needed */
+    char *narrow; /* of classify_encoding.c: a portion of UTF-16 in UTF-8; NULL: none was needed */
 };
 
 /* An OOM that nothing announced as caught counts until this many progress lines follow it: other
@@ -458,8 +477,14 @@ const hs_database_t *oom_tail_frameworks(const struct oom_classifier *classifier
 /* classify_feed.c */
 int oom_stream_feed(struct oom_classifier *classifier, int stream, const void *bytes,
                     size_t length);
+int oom_text_feed(struct oom_classifier *classifier, struct stream *stream, const char *bytes,
+                  size_t length);
 /* Scans an incomplete last line as it is. */
 int oom_carry_flush(struct oom_classifier *classifier, struct stream *stream);
+
+/* classify_encoding.c: hands the bytes of a log on to oom_text_feed, UTF-16 as UTF-8. */
+int oom_encoding_feed(struct oom_classifier *classifier, struct stream *stream, const void *from,
+                      size_t length);
 
 /* classify_wrapped.c: reads on behind a message that was folded. */
 void oom_wrapped_complete(struct oom_classifier *classifier, struct event *event);

@@ -8,22 +8,46 @@
 
 #include "oomretry/redact.h"
 #include "policies/classify_private.h"
+#include "policies/jsontext.h"
 
 #define WINDOWS_BYTES (64u * 1024)
 
 static json_t *clean_string(const char *text)
 {
     char *safe = oom_redact(text, strlen(text));
-    json_t *json = safe ? json_string(safe) : NULL;
+    json_t *json = safe ? oom_json_text(safe) : NULL;
 
-    if (safe && !json) { /* not UTF-8 */
-        for (char *p = safe; *p; p++)
-            if ((unsigned char)*p >= 0x80)
-                *p = '?';
-        json = json_string(safe);
-    }
     free(safe);
     return json;
+}
+
+static json_t *file_name(const struct oom_classifier *c, int stream)
+{
+    const char *file = c->streams[stream].file;
+
+    return file ? oom_json_text(file) : json_null();
+}
+
+/* Of each line what a terminal shows in the end: a progress bar writes over itself. In place. */
+static void keep_last_pieces(char *text)
+{
+    char *out = text;
+
+    for (const char *line = text; *line;) {
+        size_t length = strcspn(line, "\n");
+        size_t shown = length;
+        while (shown > 0 && line[shown - 1] == '\r')
+            shown--;
+        const char *piece = memrchr(line, '\r', shown);
+        piece = piece ? piece + 1 : line;
+        size_t kept = (size_t)(line + shown - piece);
+        memmove(out, piece, kept);
+        out += kept;
+        line += length;
+        if (*line == '\n')
+            *out++ = *line++;
+    }
+    *out = '\0';
 }
 
 static size_t count_lines(const char *text)
@@ -40,13 +64,13 @@ static int add_window(const struct oom_classifier *c, const struct event *e, siz
 {
     const char *before = e->before ? e->before : "";
     const char *after = e->after ? e->after : "";
-    const char *file = c->streams[e->stream].file;
     char *text;
     size_t lines = count_lines(before);
 
     if (asprintf(&text, "%s%s\n%s", before, e->text, after) < 0)
         return -1;
     oom_line_strip(text);
+    keep_last_pieces(text);
     size_t length = strlen(text);
     if (length > *left) {
         free(text);
@@ -56,13 +80,13 @@ static int add_window(const struct oom_classifier *c, const struct event *e, siz
     int64_t first = e->line - (int64_t)lines;
     json_t *window = json_object();
     int rc = window ? 0 : -1;
-    rc |= json_object_set_new(window, "file", file ? json_string(file) : json_null());
+    rc |= json_object_set_new(window, "file", file_name(c, e->stream));
     rc |= json_object_set_new(window, "line", json_integer(first > 0 ? first : 1));
     rc |= json_object_set_new(window, "text", clean_string(text));
     free(text);
     if (rc) {
         json_decref(window);
-        return 0; /* a file name that is not UTF-8 costs its window only */
+        return -1;
     }
     return json_array_append_new(list, window);
 }
@@ -93,13 +117,11 @@ static json_t *explain_event(const struct oom_classifier *c, const struct event 
                              const char *became)
 {
     json_t *json = json_object();
-    const char *file = c->streams[e->stream].file;
-    json_t *name = file ? json_string(file) : NULL;
     int rc = json ? 0 : -1;
 
     rc |= json_object_set_new(json, "signature", json_string(e->sig->id));
     rc |= json_object_set_new(json, "kind", json_string(oom_sig_kind_name(e->sig->kind)));
-    rc |= json_object_set_new(json, "file", name ? name : json_null());
+    rc |= json_object_set_new(json, "file", file_name(c, e->stream));
     rc |= json_object_set_new(json, "line", json_integer(e->line));
     rc |= json_object_set_new(json, "text", clean_string(e->text));
     rc |= json_object_set_new(json, "count", json_integer(e->count));
@@ -115,12 +137,10 @@ static json_t *explain_event(const struct oom_classifier *c, const struct event 
 static json_t *explain_tally(const struct oom_classifier *c, size_t i)
 {
     const struct tally *t = &c->tallies[i];
-    const char *file = c->streams[t->first_stream].file;
-    json_t *name = file ? json_string(file) : NULL;
 
     return json_pack("{s:s, s:s, s:I, s:o, s:I, s:I}", "signature", c->set->items[i].id, "kind",
                      oom_sig_kind_name(c->set->items[i].kind), "count", (json_int_t)t->count,
-                     "file", name ? name : json_null(), "first_line", (json_int_t)t->first_line,
+                     "file", file_name(c, t->first_stream), "first_line", (json_int_t)t->first_line,
                      "last_line", (json_int_t)t->last_line);
 }
 

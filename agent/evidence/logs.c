@@ -270,7 +270,7 @@ int64_t logs_end_that_decides(const struct oom_signatures *set, const char *path
 
     if (fd >= 0 && buffer && fstat(fd, &st) == 0 && st.st_size > LOGS_LONG_BYTES) {
         ssize_t n = pread(fd, buffer, CHUNK_BYTES, 0);
-        if (n > 0 && !is_compressed(buffer, (size_t)n))
+        if (n > 0 && !is_compressed(buffer, (size_t)n) && !oom_log_is_wide(buffer, (size_t)n))
             end = end_that_decides(set, fd, st.st_size, buffer);
     }
     free(buffer);

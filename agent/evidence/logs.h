@@ -23,7 +23,7 @@ int logs_feed(struct oom_classifier *classifier, const char *path, int flags,
 bool logs_is_long(const char *path);
 
 /* Does the end of this log decide (oom_classifier_skim)? Returns where that end begins, or 0: it
- * does not, or the log is short, compressed, a stream, or cannot be read. */
+ * does not, or the log is short, compressed, UTF-16, a stream, or cannot be read. */
 int64_t logs_end_that_decides(const struct oom_signatures *set, const char *path);
 
 /* Skims what precedes `end` and feeds the rest as one stream, whose number is returned; -1 on

@@ -54,7 +54,8 @@ void oom_classifier_free(struct oom_classifier *classifier);
  * will be fed (1 for a whole file). Returns the stream's number or -1. */
 int oom_classifier_open(struct oom_classifier *classifier, const char *file, int64_t first_line);
 
-/* Feeds raw bytes, in any portions. Memory use does not grow with the amount fed. */
+/* Feeds raw bytes, in any portions. Memory use does not grow with the amount fed. A stream that
+ * begins like UTF-16 is read as that, any other as bytes of which those below 128 are ASCII. */
 int oom_classifier_feed(struct oom_classifier *classifier, int stream, const void *bytes,
                         size_t length);
 
@@ -72,6 +73,9 @@ int oom_classifier_feed(struct oom_classifier *classifier, int stream, const voi
  * that of a whole reading but for `secondary`, which tells of the end only. */
 int oom_classifier_skim(struct oom_classifier *classifier, int stream, const void *bytes,
                         size_t length);
+
+/* Does a log that begins so (8 bytes tell) have to be read from its beginning, as UTF-16? */
+bool oom_log_is_wide(const void *head, size_t length);
 
 /* For a stream that was skimmed and then fed. */
 bool oom_classifier_end_decides(const struct oom_classifier *classifier, int stream);

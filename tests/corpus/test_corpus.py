@@ -8,6 +8,7 @@ cases.jsonl holds failures of memory, look_alikes.jsonl what must not be called 
 """
 
 import concurrent.futures
+import gzip
 import json
 import os
 import pathlib
@@ -191,6 +192,34 @@ def test_human_output():
     assert ">      51" in text and "49  line 48" in text and "52  behind" in text
     assert "0123456789abcdef" not in text and "[redacted]" in text
     assert "pytorch.device-oom" in text
+
+
+def test_windows_show_what_a_terminal_shows():
+    log = (b" 10%|#  | 1/10\r 20%|## | 2/10\r 30%|###| 3/10\r\n"
+           b"Gr\xc3\xb6\xc3\x9fe \xe5\xae\x8c \xff\r\n"
+           b" 30%|###|\r 40%|###|RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB\n")
+    run = subprocess.run([str(OOMCTL), "diagnose"], input=log, capture_output=True, timeout=60)
+    lines = run.stdout.decode().splitlines()
+    assert "          1   30%|###| 3/10" in lines
+    assert "          2  Gr\u00f6\u00dfe \u5b8c ?" in lines
+    assert any(line.startswith("  >       3   40%|###|RuntimeError: CUDA") for line in lines)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_wide_logs(encoding, packed, tmp_path):
+    """What PowerShell writes; long enough that the end alone would be read of another log."""
+    step = "\u4e0a\u4e0d step 1, reward mean 3 of the batch, 77 tokens moved\r\n"
+    loss = "{'loss': 1.25, 'grad_norm': 0.5, 'learning_rate': 1e-05, 'epoch': 0.1}\r\n"
+    text = ("\ufeff" + (step * 2000 + loss) * 320 + "torch.OutOfMemoryError: CUDA out of memory. "
+            "Tried to allocate 3.00 GiB.\r\n").encode(encoding)
+    path = tmp_path / "main.log"
+    path.write_bytes(gzip.compress(text, 1) if packed else text)
+    assert packed or path.stat().st_size > 64 << 20
+    run = subprocess.run([str(OOMCTL), "diagnose", "--json", str(path)], capture_output=True,
+                         timeout=60)
+    got = json.loads(run.stdout)
+    assert got["numbers"] == {"tried": 3 << 30} and got["cause"]["line"] == 320 * 2001 + 1
 
 
 def test_windows_are_bounded_and_redacted():
