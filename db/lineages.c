@@ -7,9 +7,9 @@ int lineage_find(struct db *db, const char *scheduler, const char *cluster, cons
                  int64_t uid, int64_t *out, struct oom_error *err)
 {
     return db_get_int(db, err, 0, out,
-                      "SELECT max(j.lineage) FROM job j JOIN lineage l ON l.id = j.lineage "
+                      "SELECT j.lineage FROM job j JOIN lineage l ON l.id = j.lineage "
                       "WHERE j.scheduler = ?1 AND j.cluster = ?2 AND j.job = ?3 "
-                      "AND (?4 = -1 OR l.uid = ?4)",
+                      "AND (?4 = -1 OR l.uid = ?4) ORDER BY j.first_ms DESC, j.rowid DESC LIMIT 1",
                       "sssi", scheduler, cluster, job, uid);
 }
 

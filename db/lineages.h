@@ -7,8 +7,9 @@
 
 #include "db/db.h"
 
-/* The newest lineage of this user (uid -1: of anybody) that knew this job; *out is 0 when there is
- * none. Ids are looked up within a user's own lineages: nobody can take a job id of another. */
+/* The lineage of this user (uid -1: of anybody) that got this job last, whichever of them is older:
+ * a controller that forgot a job gives its id away again. *out is 0 when there is none. Ids are
+ * looked up within a user's own lineages: nobody can take a job id of another. */
 int lineage_find(struct db *db, const char *scheduler, const char *cluster, const char *job,
                  int64_t uid, int64_t *out, struct oom_error *err);
 

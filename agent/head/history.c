@@ -66,10 +66,11 @@ static int find(struct service *service, const struct service_request *request, 
     if (rest && *rest == '.')
         return 0;
     /* One's own first: others may have jobs of the same number on other clusters. */
-    return db_get_int(service->db, err, 0, id,
-                      "SELECT j.lineage FROM job j JOIN lineage l ON l.id = j.lineage "
-                      "WHERE j.job = ?1 ORDER BY l.uid = ?2 DESC, j.lineage DESC LIMIT 1",
-                      "si", what, (int64_t)request->uid);
+    return db_get_int(
+        service->db, err, 0, id,
+        "SELECT j.lineage FROM job j JOIN lineage l ON l.id = j.lineage "
+        "WHERE j.job = ?1 ORDER BY l.uid = ?2 DESC, j.first_ms DESC, j.rowid DESC LIMIT 1",
+        "si", what, (int64_t)request->uid);
 }
 
 static int add_evidence(struct service *service, json_t *attempts, struct oom_error *err)

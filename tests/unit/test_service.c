@@ -220,6 +220,35 @@ static void a_lost_job_is_not_taken_for_its_successor(void **state)
     json_decref(reply);
 }
 
+/* The id of a job that the controller forgot becomes that of a resubmission of an older lineage. */
+static void a_forgotten_id_goes_to_a_resubmission(void **state)
+{
+    struct fixture *f = *state;
+    json_t *ours = begin_body("130", "t1", 0), *theirs = begin_body("131", "t2", 0);
+
+    json_object_set_new(ours, "shape", json_string("ours-g0"));
+    json_object_set_new(theirs, "shape", json_string("theirs-g0"));
+    json_t *again = json_deep_copy(ours);
+    json_object_set_new(again, "job", json_string("131"));
+    json_object_set_new(again, "token", json_string("t3"));
+    json_t *reply = call(f, "POST", "/v1/attempts/begin", ours, 200);
+    json_int_t lineage = json_get_int(reply, "lineage", 0);
+    json_decref(reply);
+    json_decref(call(f, "POST", "/v1/attempts/end", oom_end(lineage, 1, "12288"), 200));
+    json_decref(call(f, "POST", "/v1/attempts/begin", theirs, 200));
+    json_decref(call(f, "POST", "/v1/attempts/note",
+                     json_pack("{s:I, s:i, s:s}", "lineage", lineage, "attempt", 2, "job", "131"),
+                     200));
+    reply = call(f, "POST", "/v1/attempts/begin", again, 200);
+    assert_int_equal(json_get_int(reply, "lineage", 0), lineage);
+    assert_int_equal(json_get_int(reply, "attempt", 0), 2);
+    assert_true(json_array_size(json_object_get(reply, "edits")) > 0);
+    json_decref(reply);
+    reply = call(f, "GET", "/v1/history/131", NULL, 200);
+    assert_int_equal(json_get_int(json_object_get(reply, "lineage"), "id", 0), lineage);
+    json_decref(reply);
+}
+
 /* A controller that was killed has forgotten that it queued the job again, and starts it as if for
  * the first time: the change that was decided is made all the same. */
 static void a_forgotten_start_keeps_its_lineage(void **state)
@@ -941,6 +970,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_refused_rung_is_not_offered_again, setup, teardown),
         cmocka_unit_test_setup_teardown(restarts_of_the_scheduler_keep_the_edits, setup, teardown),
         cmocka_unit_test_setup_teardown(a_job_id_comes_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_forgotten_id_goes_to_a_resubmission, setup, teardown),
         cmocka_unit_test_setup_teardown(a_lost_job_is_not_taken_for_its_successor, setup, teardown),
         cmocka_unit_test_setup_teardown(a_forgotten_start_keeps_its_lineage, setup, teardown),
         cmocka_unit_test_setup_teardown(a_start_that_is_told_late, setup, teardown),
