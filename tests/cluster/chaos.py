@@ -271,7 +271,9 @@ def main():
     began = time.monotonic()
     home = Path(tempfile.mkdtemp(prefix="oomretry-chaos-"))
     home.chmod(0o755)
-    cluster = Cluster(home / "c", "--agent-conf", "attempts_per_user_day: 100000",
+    # A controller that was killed keeps room for jobs whose end it has forgotten.
+    cluster = Cluster(home / "c", "--cpus", "512", "--memory", "40000", "--memory", "40000",
+                      "--agent-conf", "attempts_per_user_day: 100000",
                       "--agent-conf", "cooldown_failures: 0", "--conf", "MinJobAge=7200")
     cluster.start()
     complaints = ["it did not come to an end"]
