@@ -35,7 +35,9 @@ struct oom_classifier *oom_classifier_new(const struct oom_signatures *set)
         hs_alloc_scratch(set->database, &classifier->scratch) != HS_SUCCESS ||
         (set->essential && hs_alloc_scratch(set->essential, &classifier->scratch) != HS_SUCCESS) ||
         (set->frameworks &&
-         hs_alloc_scratch(set->frameworks, &classifier->scratch) != HS_SUCCESS)) {
+         hs_alloc_scratch(set->frameworks, &classifier->scratch) != HS_SUCCESS) ||
+        (set->look_alikes &&
+         hs_alloc_scratch(set->look_alikes, &classifier->line_scratch) != HS_SUCCESS)) {
         oom_classifier_free(classifier);
         return NULL;
     }
@@ -60,6 +62,7 @@ void oom_classifier_free(struct oom_classifier *classifier)
         free(classifier->streams[i].tail);
     }
     hs_free_scratch(classifier->scratch);
+    hs_free_scratch(classifier->line_scratch);
     pcre2_match_data_free(classifier->match_data);
     free(classifier->streams);
     free(classifier->tallies);

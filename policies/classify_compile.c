@@ -35,7 +35,8 @@ static int literals_group(struct oom_signatures *set)
         uint16_t owner = (uint16_t)l.first;
         bool progress = set->items[owner].kind == SIG_PROGRESS;
         /* One that settles changes what came before it: it is never too many. */
-        bool look_alike = set->items[owner].kind == SIG_LOOK_ALIKE && !set->items[owner].settles;
+        bool look_alike = set->items[owner].kind == SIG_LOOK_ALIKE;
+        bool only_look_alike = look_alike && !set->items[owner].settles;
         bool framework = set->items[owner].kind == SIG_FRAMEWORK;
         struct literal *last = out ? &set->literals[out - 1] : NULL;
 
@@ -45,13 +46,15 @@ static int literals_group(struct oom_signatures *set)
                 continue;
             last->count++;
             last->only_progress &= progress;
-            last->only_look_alike &= look_alike;
+            last->only_look_alike &= only_look_alike;
+            last->look_alike |= look_alike;
             last->framework |= framework;
         } else {
             l.first = (uint32_t)set->literal_sig_count;
             l.count = 1;
             l.only_progress = progress;
-            l.only_look_alike = look_alike;
+            l.only_look_alike = only_look_alike;
+            l.look_alike = look_alike;
             l.framework = framework;
             set->literals[out++] = l;
         }
@@ -67,7 +70,8 @@ int oom_signatures_compile_literals(struct oom_signatures *set, struct oom_error
         return oom_errorf(err, "signatures: out of memory");
     oom_frame_rules_index(set);
     if (oom_fragments_compile(set, FRAGMENTS_ALL, &set->database, err) ||
-        oom_fragments_compile(set, FRAGMENTS_ESSENTIAL, &set->essential, err))
+        oom_fragments_compile(set, FRAGMENTS_ESSENTIAL, &set->essential, err) ||
+        oom_fragments_compile(set, FRAGMENTS_LOOK_ALIKES, &set->look_alikes, err))
         return -1;
     return oom_fragments_compile(set, FRAGMENTS_FRAMEWORKS, &set->frameworks, err);
 }

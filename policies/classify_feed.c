@@ -93,8 +93,7 @@ static void piece_open(struct block *block, size_t hit_end)
         end = (size_t)(cut - bytes);
     block->piece_start = start;
     block->piece_end = end;
-    block->hit_count = 0;
-    block->hit_kinds = 0;
+    oom_hits_clear(&block->hits);
 }
 
 static void piece_close(struct block *block)
@@ -111,21 +110,6 @@ static bool progress_wanted(const struct stream *stream)
            stream->phase == OOM_PHASE_INIT || stream->unproved > 0;
 }
 
-/* In the order of the set, whatever the order on the line. */
-static void propose(struct block *block, uint16_t sig, enum sig_kind kind)
-{
-    size_t at = block->hit_count;
-
-    while (at > 0 && block->hits[at - 1] > sig)
-        at--;
-    if (block->hit_count == HITS_MAX || (at > 0 && block->hits[at - 1] == sig))
-        return;
-    memmove(block->hits + at + 1, block->hits + at, (block->hit_count - at) * sizeof(sig));
-    block->hits[at] = sig;
-    block->hit_count++;
-    block->hit_kinds |= 1u << kind;
-}
-
 static void literal_found(struct block *block, const struct literal *literal, size_t to)
 {
     const struct oom_signatures *set = block->classifier->set;
@@ -139,7 +123,7 @@ static void literal_found(struct block *block, const struct literal *literal, si
         uint16_t sig = set->literal_sigs[literal->first + i];
         if (block->stream->skimming && set->items[sig].kind != SIG_FRAMEWORK)
             continue;
-        propose(block, sig, set->items[sig].kind);
+        oom_hits_add(&block->hits, sig, set->items[sig].kind);
     }
 }
 

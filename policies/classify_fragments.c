@@ -133,7 +133,9 @@ static bool is_wanted(const struct oom_signatures *set, const struct fragment *f
 
     for (uint32_t i = 0; i < fragment->count; i++) {
         const struct literal *literal = &set->literals[fragment->first + i];
-        wanted |= which == FRAGMENTS_FRAMEWORKS ? literal->framework : !literal->only_look_alike;
+        wanted |= which == FRAGMENTS_FRAMEWORKS    ? literal->framework
+                  : which == FRAGMENTS_LOOK_ALIKES ? literal->look_alike
+                                                   : !literal->only_look_alike;
     }
     return wanted;
 }

@@ -147,9 +147,9 @@ static bool note_quotes(struct note *n)
 {
     const struct oom_signatures *set = n->classifier->set;
 
-    for (size_t i = 0; i < n->block->hit_count; i++)
-        if (set->items[n->block->hits[i]].kind == SIG_QUOTE &&
-            note_quote(n, &set->items[n->block->hits[i]]))
+    for (size_t i = 0; i < n->block->hits.count; i++)
+        if (set->items[n->block->hits.sig[i]].kind == SIG_QUOTE &&
+            note_quote(n, &set->items[n->block->hits.sig[i]]))
             return true;
     return false;
 }
@@ -162,7 +162,7 @@ void oom_piece_note(struct block *block)
         .stream = block->stream,
     };
     const struct oom_signatures *set = block->classifier->set;
-    uint32_t kinds = block->hit_kinds;
+    uint32_t kinds = block->hits.kinds;
 
     n.view.text = block->bytes + block->piece_start;
     n.view.length = block->piece_end - block->piece_start;
@@ -171,11 +171,11 @@ void oom_piece_note(struct block *block)
     if ((kinds & KIND(SIG_QUOTE)) && note_quotes(&n))
         return;
     if (kinds & STRUCTURE_KINDS)
-        for (size_t i = 0; i < block->hit_count; i++)
-            note_structure(&n, &set->items[block->hits[i]]);
+        for (size_t i = 0; i < block->hits.count; i++)
+            note_structure(&n, &set->items[block->hits.sig[i]]);
     if ((kinds & COURSE_KINDS) && !n.view.shell)
-        for (size_t i = 0; i < block->hit_count; i++)
-            note_course(&n, &set->items[block->hits[i]]);
+        for (size_t i = 0; i < block->hits.count; i++)
+            note_course(&n, &set->items[block->hits.sig[i]]);
     if (kinds & (MEMORY_KINDS | BESIDE_KINDS | KIND(SIG_LOOK_ALIKE)))
         oom_note_memory(&n);
 }

@@ -43,6 +43,8 @@ void oom_note_find_phase(struct note *n, struct event *event);
 void oom_note_oom(struct note *n, const struct signature *sig);
 void oom_note_detail(struct note *n, const struct signature *sig);
 void oom_note_recovered(struct note *n, const struct signature *sig);
+/* Some lines are failures only as the last one of a traceback. */
+bool oom_note_may_fail(const struct note *n, const struct signature *sig);
 void oom_note_failure(struct note *n, const struct signature *sig);
 /* Takes over an event that is known not to count. */
 void oom_note_discounted(struct note *n, struct event *event, const char *why);

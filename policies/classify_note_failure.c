@@ -99,12 +99,15 @@ void oom_note_recovered(struct note *n, const struct signature *sig)
 
 /* --- other failures -------------------------------------------------------------------------- */
 
+bool oom_note_may_fail(const struct note *n, const struct signature *sig)
+{
+    const struct traceback *own = &n->voice->traceback;
+
+    return !sig->traceback || (own->depth > 0 && n->line - own->last_line <= 4);
+}
+
 void oom_note_failure(struct note *n, const struct signature *sig)
 {
-    struct traceback *own = &n->voice->traceback;
-
-    if (sig->traceback && (own->depth == 0 || n->line - own->last_line > 4))
-        return;
     if (oom_note_is_quoting(n) || oom_line_is_data(&n->view))
         return;
     struct event *event = oom_sighting_new(n->block, sig, &n->view, n->line);

@@ -33,35 +33,20 @@ static void account_look_alikes(struct note *n)
     const struct oom_signatures *set = n->classifier->set;
 
     n->classifier->look_alikes++;
-    for (size_t i = 0; i < n->block->hit_count; i++)
-        if (set->items[n->block->hits[i]].kind == SIG_LOOK_ALIKE)
-            note_look_alike(n, &set->items[n->block->hits[i]]);
+    for (size_t i = 0; i < n->block->hits.count; i++)
+        if (set->items[n->block->hits.sig[i]].kind == SIG_LOOK_ALIKE)
+            note_look_alike(n, &set->items[n->block->hits.sig[i]]);
 }
 
-static bool holds_find(const struct note *n, const struct signature *sig)
-{
-    const json_t *find = json_object_get(sig->json, "find");
-    size_t i;
-    const json_t *piece;
-
-    json_array_foreach(find, i, piece)
-    {
-        if (memmem(n->view.text, n->view.length, json_string_value(piece),
-                   json_string_length(piece)))
-            return true;
-    }
-    return false;
-}
-
-/* All of them, proposed or not: for a line that would count. */
+/* All of them, searched in its block or not: for a line that would count. */
 static bool is_look_alike(struct note *n)
 {
-    const struct oom_signatures *set = n->classifier->set;
+    struct hits hits;
     bool found = false;
 
-    for (size_t i = 0; i < set->count; i++)
-        if (set->items[i].kind == SIG_LOOK_ALIKE && holds_find(n, &set->items[i]))
-            found |= note_look_alike(n, &set->items[i]);
+    oom_hits_of_look_alikes(n->classifier, n->view.text, n->view.length, &hits);
+    for (size_t i = 0; i < hits.count; i++)
+        found |= note_look_alike(n, &n->classifier->set->items[hits.sig[i]]);
     return found;
 }
 
@@ -70,8 +55,8 @@ static const struct signature *find_memory(struct note *n)
     const struct oom_signatures *set = n->classifier->set;
     const struct signature *best = NULL;
 
-    for (size_t i = 0; i < n->block->hit_count; i++) {
-        const struct signature *sig = &set->items[n->block->hits[i]];
+    for (size_t i = 0; i < n->block->hits.count; i++) {
+        const struct signature *sig = &set->items[n->block->hits.sig[i]];
         if (sig->kind > SIG_SUSPECT || (best && better(best, sig) == best))
             continue;
         if (oom_note_confirms(n, sig))
@@ -90,22 +75,15 @@ static void note_beside(struct note *n, const struct signature *sig)
         oom_note_detail(n, sig);
     else if (sig->kind == SIG_SECONDARY && oom_note_confirms(n, sig))
         oom_note_tally(n, sig, true);
-    else if (sig->kind == SIG_FAILURE && oom_note_confirms(n, sig) && !is_look_alike(n))
+    else if (sig->kind == SIG_FAILURE && oom_note_may_fail(n, sig) && oom_note_confirms(n, sig) &&
+             !is_look_alike(n))
         oom_note_failure(n, sig);
 }
-
-#define KIND(kind)   (1u << (kind))
-#define MEMORY_KINDS (KIND(SIG_OOM) | KIND(SIG_WRAPPER) | KIND(SIG_SUSPECT))
-#define BESIDE_KINDS                                                                               \
-    (KIND(SIG_RECOVERED) | KIND(SIG_DETAIL) | KIND(SIG_SECONDARY) | KIND(SIG_FAILURE))
-#define STRUCTURE_KINDS                                                                            \
-    (KIND(SIG_TRACEBACK) | KIND(SIG_FRAME) | KIND(SIG_CONTEXT) | KIND(SIG_FRAMEWORK))
-#define COURSE_KINDS (KIND(SIG_PROGRESS) | KIND(SIG_FINISHED) | KIND(SIG_RESTART) | KIND(SIG_PHASE))
 
 void oom_note_memory(struct note *n)
 {
     const struct oom_signatures *set = n->classifier->set;
-    uint32_t kinds = n->block->hit_kinds;
+    uint32_t kinds = n->block->hits.kinds;
     const struct signature *best = kinds & MEMORY_KINDS ? find_memory(n) : NULL;
     bool look_alike = false;
 
@@ -124,8 +102,8 @@ void oom_note_memory(struct note *n)
     }
     if (best && !look_alike)
         oom_note_oom(n, best);
-    for (size_t i = 0; i < n->block->hit_count && !n->view.shell; i++) {
-        const struct signature *sig = &set->items[n->block->hits[i]];
+    for (size_t i = 0; i < n->block->hits.count && !n->view.shell; i++) {
+        const struct signature *sig = &set->items[n->block->hits.sig[i]];
         if (!best || sig->kind == SIG_RECOVERED)
             note_beside(n, sig);
     }

@@ -119,6 +119,7 @@ struct literal {
     uint32_t count;
     bool only_progress;     /* all its signatures are progress: skipped while nobody waits */
     bool only_look_alike;   /* all are look-alikes: not searched for ever */
+    bool look_alike;        /* one is */
     bool framework;         /* one betrays a framework */
     size_t fragment_offset; /* the part of it that is searched */
     size_t fragment_length;
@@ -143,9 +144,10 @@ struct oom_signatures {
     size_t literal_sig_count;
     struct fragment *fragments;
     size_t fragment_count;
-    hs_database_t *database;   /* all fragments */
-    hs_database_t *essential;  /* without those that only look-alikes need */
-    hs_database_t *frameworks; /* only those that betray a framework */
+    hs_database_t *database;    /* all fragments */
+    hs_database_t *essential;   /* without those that only look-alikes need */
+    hs_database_t *frameworks;  /* only those that betray a framework */
+    hs_database_t *look_alikes; /* only those of look-alikes */
     pcre2_match_context *match_context;
     bool compiled;
 };
@@ -163,7 +165,7 @@ int oom_schema_add(struct oom_signatures *set, json_t *document, const char *nam
 
 /* classify_fragments.c */
 int oom_fragments_choose(struct oom_signatures *set);
-enum fragments { FRAGMENTS_ALL, FRAGMENTS_ESSENTIAL, FRAGMENTS_FRAMEWORKS };
+enum fragments { FRAGMENTS_ALL, FRAGMENTS_ESSENTIAL, FRAGMENTS_FRAMEWORKS, FRAGMENTS_LOOK_ALIKES };
 int oom_fragments_compile(const struct oom_signatures *set, enum fragments which,
                           hs_database_t **out, struct oom_error *err);
 /* Is the literal, whose fragment ends at `fragment_end`, there as a whole? */
@@ -387,6 +389,7 @@ struct tally {
 struct oom_classifier {
     const struct oom_signatures *set;
     hs_scratch_t *scratch;
+    hs_scratch_t *line_scratch; /* for one line, in the middle of a block's search */
     pcre2_match_data *match_data;
     struct stream *streams;
     int stream_count;
@@ -421,6 +424,20 @@ struct oom_classifier {
 
 #define HITS_MAX 64
 
+/* Signatures proposed for a line, in the order of the set. */
+struct hits {
+    uint16_t sig[HITS_MAX];
+    size_t count;
+    uint32_t kinds; /* 1 << kind of each */
+};
+
+/* classify_hits.c */
+void oom_hits_clear(struct hits *hits);
+void oom_hits_add(struct hits *hits, uint16_t sig, enum sig_kind kind);
+/* The look-alikes that a line proposes, whatever the search of its block is for. */
+void oom_hits_of_look_alikes(struct oom_classifier *classifier, const char *text, size_t length,
+                             struct hits *hits);
+
 /* A block of whole lines that is being scanned. */
 struct block {
     struct oom_classifier *classifier;
@@ -431,9 +448,7 @@ struct block {
     int64_t line;       /* the number of the line at `counted` */
     size_t piece_start; /* the piece under collection; SIZE_MAX: none */
     size_t piece_end;
-    uint16_t hits[HITS_MAX]; /* signatures proposed for the piece */
-    size_t hit_count;
-    uint32_t hit_kinds; /* 1 << kind of each */
+    struct hits hits; /* signatures proposed for the piece */
 };
 
 int64_t oom_block_line_at(struct block *block, size_t offset);
