@@ -55,13 +55,12 @@ static int on_look_alike(unsigned int id, unsigned long long from, unsigned long
     return 0;
 }
 
-void oom_hits_of_look_alikes(struct oom_classifier *classifier, const char *text, size_t length,
-                             struct hits *hits)
+void oom_hits_add_look_alikes(struct oom_classifier *classifier, const char *text, size_t length,
+                              struct hits *hits)
 {
     struct line_search search = {classifier->set, text, length, hits};
     const unsigned int scan_length = (unsigned int)length;
 
-    oom_hits_clear(hits);
     if (classifier->set->look_alikes &&
         hs_scan_vector(classifier->set->look_alikes, &text, &scan_length, 1, 0,
                        classifier->line_scratch, on_look_alike, &search) != HS_SUCCESS)

@@ -44,7 +44,8 @@ static bool is_look_alike(struct note *n)
     struct hits hits;
     bool found = false;
 
-    oom_hits_of_look_alikes(n->classifier, n->view.text, n->view.length, &hits);
+    oom_hits_clear(&hits);
+    oom_hits_add_look_alikes(n->classifier, n->view.text, n->view.length, &hits);
     for (size_t i = 0; i < hits.count; i++)
         found |= note_look_alike(n, &n->classifier->set->items[hits.sig[i]]);
     return found;

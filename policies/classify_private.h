@@ -435,8 +435,8 @@ struct hits {
 void oom_hits_clear(struct hits *hits);
 void oom_hits_add(struct hits *hits, uint16_t sig, enum sig_kind kind);
 /* The look-alikes that a line proposes, whatever the search of its block is for. */
-void oom_hits_of_look_alikes(struct oom_classifier *classifier, const char *text, size_t length,
-                             struct hits *hits);
+void oom_hits_add_look_alikes(struct oom_classifier *classifier, const char *text, size_t length,
+                              struct hits *hits);
 
 /* A block of whole lines that is being scanned. */
 struct block {
