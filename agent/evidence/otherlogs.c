@@ -10,14 +10,23 @@
 #include <unistd.h>
 
 #include "agent/evidence/logs.h"
+#include "agent/lib/elapsed.h"
 
 #define SKIM_MAX_BYTES ((off_t)4 << 30)
 
-enum { MAX_FILES = 64, MAX_DEPTH = 4, MAX_ENTRIES = 20000, MAX_FILE_BYTES = 64 * 1024 * 1024 };
+enum {
+    MAX_FILES = 64,
+    MAX_DEPTH = 4,
+    MAX_ENTRIES = 20000,
+    MAX_FILE_BYTES = 64 * 1024 * 1024,
+    MARK_MAX_MS = 250, /* it delays the start of the attempt */
+};
 
+/* One walk over the places of logs: to mark what is there, or to feed what is new. */
 struct search {
-    struct oom_classifier *classifier;
-    int64_t since_ms;
+    struct oom_classifier *classifier; /* NULL: to mark */
+    struct logmarks *marks;
+    int64_t since_ms, until_ms;
     off_t skim_left_bytes;
     int files;
     int entries;
@@ -45,13 +54,12 @@ static bool fresh(const struct search *search, const struct stat *st)
     int64_t changed_ms = (int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000;
 
     /* Coarse clocks of file systems: a few milliseconds either way. */
-    return S_ISREG(st->st_mode) && st->st_size > 0 && st->st_uid == geteuid() &&
-           changed_ms >= search->since_ms - 20;
+    return st->st_size > 0 && st->st_uid == geteuid() && changed_ms >= search->since_ms - 20;
 }
 
-static void feed_fd(struct search *search, int fd, const char *name, off_t size)
+static void feed_fd(struct search *search, int fd, const char *name, off_t size, off_t start)
 {
-    off_t end = size > MAX_FILE_BYTES ? size - MAX_FILE_BYTES : 0;
+    off_t end = size - start > MAX_FILE_BYTES ? size - MAX_FILE_BYTES : start;
     /* True line numbers, as long as they do not cost more than reading the logs. */
     off_t from = end <= search->skim_left_bytes ? 0 : end;
 
@@ -60,16 +68,22 @@ static void feed_fd(struct search *search, int fd, const char *name, off_t size)
     search->files++;
 }
 
-static void feed_at(struct search *search, int directory, const char *name, const char *shown)
+static void look_at(struct search *search, int directory, const char *name, const char *shown)
 {
     struct stat st;
     int fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 
     if (fd < 0)
         return;
-    if (search->files < MAX_FILES && fstat(fd, &st) == 0 && fresh(search, &st) &&
-        !was_seen(search, &st))
-        feed_fd(search, fd, shown, st.st_size);
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+        /* no log */
+    } else if (!search->classifier) {
+        logmarks_add(search->marks, fd, &st);
+    } else if (search->files < MAX_FILES && fresh(search, &st) && !was_seen(search, &st)) {
+        off_t start = logmarks_start(search->marks, fd, &st);
+        if (start >= 0)
+            feed_fd(search, fd, shown, st.st_size, start);
+    }
     close(fd);
 }
 
@@ -98,7 +112,8 @@ static void walk(struct search *search, int parent, const char *name, const char
     }
     for (struct dirent *entry; (entry = readdir(directory));) {
         char path[4096];
-        if (++search->entries > MAX_ENTRIES || search->files >= MAX_FILES)
+        if (++search->entries > MAX_ENTRIES || search->files >= MAX_FILES ||
+            (search->until_ms && elapsed_ms() > search->until_ms))
             break;
         if (entry->d_name[0] == '.')
             continue;
@@ -106,7 +121,7 @@ static void walk(struct search *search, int parent, const char *name, const char
         if (entry->d_type == DT_DIR && depth > 0)
             walk(search, dirfd(directory), entry->d_name, path, depth - 1);
         else if (entry->d_type == DT_REG && named_like_a_log(entry->d_name))
-            feed_at(search, dirfd(directory), entry->d_name, path);
+            look_at(search, dirfd(directory), entry->d_name, path);
     }
     closedir(directory);
 }
@@ -138,20 +153,36 @@ static void skip_own_output(struct search *search)
             was_seen(search, &st);
 }
 
-int otherlogs_feed(struct oom_classifier *classifier, const struct oom_script *script,
-                   int64_t since_ms)
+static void look_everywhere(struct search *search, const struct oom_script *script)
 {
-    struct search search = {
-        .classifier = classifier, .since_ms = since_ms, .skim_left_bytes = SKIM_MAX_BYTES};
     const char *tmp = getenv("TMPDIR");
     char **paths = script ? oom_script_log_paths(script) : NULL;
 
-    skip_own_output(&search);
     for (int i = 0; paths && paths[i]; i++)
-        feed_at(&search, AT_FDCWD, paths[i], paths[i]);
+        look_at(search, AT_FDCWD, paths[i], paths[i]);
     oom_script_log_paths_free(paths);
-    walk(&search, AT_FDCWD, ".", ".", MAX_DEPTH);
-    walk_matching(&search, tmp && *tmp ? tmp : "/tmp", "torchelastic_");
-    walk(&search, AT_FDCWD, "/tmp/ray/session_latest/logs", "/tmp/ray/session_latest/logs", 1);
+    walk(search, AT_FDCWD, ".", ".", MAX_DEPTH);
+    walk_matching(search, tmp && *tmp ? tmp : "/tmp", "torchelastic_");
+    walk(search, AT_FDCWD, "/tmp/ray/session_latest/logs", "/tmp/ray/session_latest/logs", 1);
+}
+
+void otherlogs_mark(struct logmarks *marks, const struct oom_script *script)
+{
+    struct search search = {.marks = marks, .until_ms = elapsed_ms() + MARK_MAX_MS};
+
+    logmarks_clear(marks);
+    look_everywhere(&search, script);
+}
+
+int otherlogs_feed(struct oom_classifier *classifier, struct logmarks *marks,
+                   const struct oom_script *script, int64_t since_ms)
+{
+    struct search search = {.classifier = classifier,
+                            .marks = marks,
+                            .since_ms = since_ms,
+                            .skim_left_bytes = SKIM_MAX_BYTES};
+
+    skip_own_output(&search);
+    look_everywhere(&search, script);
     return search.files;
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/evidence/cgroup.h"
+#include "agent/evidence/otherlogs.h"
 #include "agent/lib/elapsed.h"
 #include "agent/run/body.h"
 #include "agent/run/run.h"
@@ -236,6 +237,16 @@ static void stop(struct watch *watch)
         close(watch->signal_fd);
 }
 
+/* The script as the user wrote it: its logs are where the rewritten one's are. */
+static void mark_logs(struct run *run)
+{
+    struct oom_script *script = launch_parse(&run->launch, NULL);
+
+    if (run->marks)
+        otherlogs_mark(run->marks, script);
+    oom_script_free(script);
+}
+
 int attempt_run(struct run *run, struct attempt *attempt, struct oom_error *err)
 {
     struct watch watch = {
@@ -244,6 +255,7 @@ int attempt_run(struct run *run, struct attempt *attempt, struct oom_error *err)
 
     attempt->applied = -1;
     seen_clear(run->seen);
+    mark_logs(run);
     attempt->started_ms = db_now_ms();
     run->attempt_number = attempt->number;
     cgroup_read_own(&before);

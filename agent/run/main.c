@@ -226,6 +226,7 @@ static void close_parts(struct run *run)
     launch_close(&run->launch);
     output_close(run->output);
     seen_free(run->seen);
+    logmarks_free(run->marks);
     policy_set_free(&run->prefetched);
     json_decref(run->places);
     oom_policy_free(run->proof_policy);
@@ -278,8 +279,9 @@ static int open_parts(struct run *run, struct oom_error *err)
 
     run->base = event_base_new();
     run->seen = seen_new();
+    run->marks = logmarks_new();
     run->signatures = sigset_load(err);
-    if (!run->base || !run->seen)
+    if (!run->base || !run->seen || !run->marks)
         return oom_errorf(err, "cannot make an event loop");
     if (!run->signatures)
         return -1;

@@ -141,7 +141,7 @@ static int diagnose(struct run *run, struct attempt *attempt, struct oom_script 
         return 0;
     struct oom_classifier *second = oom_classifier_new(run->signatures);
     oom_incident_init(&other);
-    if (second && otherlogs_feed(second, script, attempt->started_ms) > 0 &&
+    if (second && otherlogs_feed(second, run->marks, script, attempt->started_ms) > 0 &&
         oom_classifier_verdict(second, &attempt->exit, &other, NULL) == 0 && other.oom &&
         (!incident->oom ||
          (other.domain == incident->domain && other.phase != OOM_PHASE_UNKNOWN))) {

@@ -26,6 +26,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "agent/evidence/logmarks.h"
 #include "agent/lib/api.h"
 #include "agent/lib/policy_set.h"
 #include "agent/run/copies.h"
@@ -182,6 +183,7 @@ struct run {
     void (*sigpipe)(int);   /* likewise */
     int64_t attempt_number; /* of the running attempt */
     struct seen *seen;      /* command lines of this attempt */
+    struct logmarks *marks; /* of logs that are not its output, at its start; NULL: none */
     bool after;             /* in the place of a supervisor that was lost (after.c) */
     bool orphan;            /* then: the scheduler has not noticed that the job is dead */
     bool once_more;         /* then: the launch of this attempt failed, this is another */
