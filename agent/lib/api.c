@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/lib/api.h"
 
-#include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "agent/lib/paths.h"
 #include "agent/lib/sealed.h"
 #include "agent/lib/urlquery.h"
+#include "agent/lib/webcall.h"
 
 enum { MAX_REPLY_BYTES = 64 * 1024 * 1024 };
 
@@ -24,11 +24,6 @@ struct api {
     char base[512];
     int timeout_ms;
     char where[600];
-};
-
-struct reply_buffer {
-    char *bytes;
-    size_t length;
 };
 
 /* The user's own database (NULL: the default one in the state directory). */
@@ -163,23 +158,6 @@ static int call_embedded(struct api *api, const char *method, const char *path, 
     return status;
 }
 
-static size_t collect(char *bytes, size_t size, size_t count, void *arg)
-{
-    struct reply_buffer *buffer = arg;
-    size_t length = size * count;
-
-    if (buffer->length + length > MAX_REPLY_BYTES)
-        return 0;
-    char *grown = realloc(buffer->bytes, buffer->length + length + 1);
-    if (!grown)
-        return 0;
-    memcpy(grown + buffer->length, bytes, length);
-    buffer->bytes = grown;
-    buffer->length += length;
-    grown[buffer->length] = '\0';
-    return length;
-}
-
 /* Over TCP the request travels inside a MUNGE credential (agent/head/http.c says why). */
 static char *seal(const char *method, const char *path, const char *text, struct oom_error *err)
 {
@@ -199,7 +177,7 @@ static char *seal(const char *method, const char *path, const char *text, struct
 static int call_head(struct api *api, const char *method, const char *path, const json_t *body,
                      json_t **reply, struct oom_error *err)
 {
-    struct reply_buffer buffer = {NULL, 0};
+    struct webcall_answer answer = {.max_bytes = MAX_REPLY_BYTES};
     char url[2048];
     char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
     struct curl_slist *headers = curl_slist_append(NULL, "Expect:");
@@ -216,29 +194,24 @@ static int call_head(struct api *api, const char *method, const char *path, cons
         }
     }
     snprintf(url, sizeof(url), "%s%s", api->base, path);
-    curl_easy_reset(api->curl);
-    curl_easy_setopt(api->curl, CURLOPT_URL, url);
-    curl_easy_setopt(api->curl, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(api->curl, CURLOPT_PROXY, "");
-    curl_easy_setopt(api->curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(api->curl, CURLOPT_TIMEOUT_MS, (long)api->timeout_ms);
+    struct webcall call = {
+        .url = url,
+        .socket = api->socket[0] ? api->socket : NULL,
+        .headers = headers,
+        .total_ms = api->timeout_ms,
+        .receive = webcall_collect,
+        .arg = &answer,
+    };
+    webcall_post(&call, text);
+    webcall_prepare(api->curl, &call);
     curl_easy_setopt(api->curl, CURLOPT_CUSTOMREQUEST, method);
-    curl_easy_setopt(api->curl, CURLOPT_HTTPHEADER, headers);
-    curl_easy_setopt(api->curl, CURLOPT_WRITEFUNCTION, collect);
-    curl_easy_setopt(api->curl, CURLOPT_WRITEDATA, &buffer);
-    if (api->socket[0])
-        curl_easy_setopt(api->curl, CURLOPT_UNIX_SOCKET_PATH, api->socket);
-    if (text) {
-        curl_easy_setopt(api->curl, CURLOPT_POSTFIELDS, text);
-        curl_easy_setopt(api->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(text));
-    }
     CURLcode rc = curl_easy_perform(api->curl);
     if (rc != CURLE_OK) {
         oom_errorf(err, "no answer from %s: %s", api->where, curl_easy_strerror(rc));
         status = -1;
     } else {
         curl_easy_getinfo(api->curl, CURLINFO_RESPONSE_CODE, &status);
-        *reply = buffer.bytes ? json_loads(buffer.bytes, 0, NULL) : NULL;
+        *reply = answer.bytes ? json_loads(answer.bytes, 0, NULL) : NULL;
         if (!json_is_object(*reply)) {
             json_decref(*reply);
             *reply = NULL;
@@ -247,7 +220,7 @@ static int call_head(struct api *api, const char *method, const char *path, cons
         }
     }
     curl_slist_free_all(headers);
-    free(buffer.bytes);
+    free(answer.bytes);
     free(text);
     return (int)status;
 }

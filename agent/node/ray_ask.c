@@ -4,7 +4,6 @@
  * agent is away could answer: so each piece must be root's or our own, and be the next answer to
  * this very question. */
 #include <arpa/inet.h>
-#include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 
 #include "agent/lib/jsonget.h"
 #include "agent/lib/sealed.h"
+#include "agent/lib/webcall.h"
 #include "agent/node/ray_watch.h"
 
 enum { CONNECT_MS = 2000, TOTAL_MS = 60000, MAX_LINE_BYTES = 1024 * 1024 };
@@ -125,16 +125,16 @@ int ray_ask(const char *address, int port, const char *path, const json_t *quest
     if (curl) {
         snprintf(url, sizeof(url), "http://%s%s%s:%d%s", six ? "[" : "", address, six ? "]" : "",
                  port, path);
-        curl_easy_setopt(curl, CURLOPT_URL, url);
-        curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http");
-        curl_easy_setopt(curl, CURLOPT_PROXY, "");
-        curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-        curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
-        curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)TOTAL_MS);
-        curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, credential);
-        curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, receive);
-        curl_easy_setopt(curl, CURLOPT_WRITEDATA, &a);
+        struct webcall call = {
+            .url = url,
+            .headers = headers,
+            .connect_ms = CONNECT_MS,
+            .total_ms = TOTAL_MS,
+            .receive = receive,
+            .arg = &a,
+        };
+        webcall_post(&call, credential);
+        webcall_prepare(curl, &call);
         CURLcode rc = curl_easy_perform(curl);
         curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
         if (why.text[0])

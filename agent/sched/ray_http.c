@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/lib/files.h"
+#include "agent/lib/webcall.h"
 #include "agent/sched/ray.h"
 
 enum {
@@ -148,28 +148,23 @@ long ray_http(struct ray_client *client, const struct ray_request *request, stru
                  request->content_type ? request->content_type : "application/json");
         curl_slist_append(headers, type);
     }
-    curl_easy_reset(curl);
-    curl_easy_setopt(curl, CURLOPT_URL, url);
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(curl, CURLOPT_PROXY, "");
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)TOTAL_MS);
+    struct webcall call = {
+        .url = url,
+        .headers = headers,
+        .body = request->body,
+        .body_length = request->body_length,
+        .connect_ms = CONNECT_MS,
+        .total_ms = TOTAL_MS,
+        .receive = receive,
+        .arg = &t,
+    };
+    webcall_prepare(curl, &call);
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, (long)SLOW_BYTES_S);
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)SLOW_S);
-    /* Not "Mozilla…": to browsers Ray shows environment variables blackened. */
-    curl_easy_setopt(curl, CURLOPT_USERAGENT, "oomretry/" OOMRETRY_VERSION);
     curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request->method);
-    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, receive);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, &t);
     if (request->from > 0) {
         snprintf(range, sizeof(range), "%lld-", (long long)request->from);
         curl_easy_setopt(curl, CURLOPT_RANGE, range);
-    }
-    if (request->body) {
-        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request->body);
-        curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body_length);
     }
     set_tls(curl, &client->options);
     CURLcode rc = curl_easy_perform(curl);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/sched/slurm_rest.h"
 
-#include <curl/curl.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 
 #include "agent/lib/child.h"
 #include "agent/lib/files.h"
+#include "agent/lib/webcall.h"
 
 enum {
     CALL_MS = 10000,
@@ -24,26 +24,8 @@ struct exchange {
     CURL *curl;
     const char *url;
     struct curl_slist *headers; /* with the token: wiped at the end */
-    char *bytes;
-    size_t length;
+    struct webcall_answer answer;
 };
-
-static size_t collect(char *bytes, size_t size, size_t count, void *arg)
-{
-    struct exchange *exchange = arg;
-    size_t length = size * count;
-
-    if (exchange->length + length > MAX_REPLY_BYTES)
-        return 0;
-    char *grown = realloc(exchange->bytes, exchange->length + length + 1);
-    if (!grown)
-        return 0;
-    memcpy(grown + exchange->length, bytes, length);
-    exchange->bytes = grown;
-    exchange->length += length;
-    grown[exchange->length] = '\0';
-    return length;
-}
 
 static int add_header(struct exchange *exchange, const char *name, const char *value)
 {
@@ -86,7 +68,8 @@ static int add_identity(struct exchange *exchange, struct oom_error *err)
 
 static int exchange_open(struct exchange *exchange, const char *url, struct oom_error *err)
 {
-    *exchange = (struct exchange){.url = url, .curl = curl_easy_init()};
+    *exchange = (struct exchange){
+        .url = url, .curl = curl_easy_init(), .answer.max_bytes = MAX_REPLY_BYTES};
     if (!exchange->curl || add_header(exchange, "Expect", "") < 0 ||
         add_header(exchange, "Content-Type", "application/json") < 0)
         return oom_errorf(err, "out of memory");
@@ -99,7 +82,7 @@ static void exchange_close(struct exchange *exchange)
         explicit_bzero(item->data, strlen(item->data));
     curl_slist_free_all(exchange->headers);
     curl_easy_cleanup(exchange->curl);
-    free(exchange->bytes);
+    free(exchange->answer.bytes);
 }
 
 /* GET, or POST with a body. NULL: no answer in JSON. The HTTP status says less than the answer's
@@ -120,38 +103,32 @@ static json_t *call(struct exchange *exchange, const char *path, const char *bod
         length--;
     snprintf(url, sizeof(url), "%.*s%s", socket ? 16 : (int)length,
              socket ? "http://localhost" : exchange->url, path);
-    exchange->length = 0;
-    curl_easy_reset(curl);
-    curl_easy_setopt(curl, CURLOPT_URL, url);
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(curl, CURLOPT_PROXY, "");
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)SUBMIT_MS);
+    exchange->answer.length = 0;
+    struct webcall webcall = {
+        .url = url,
+        .socket = socket,
+        .headers = exchange->headers,
+        .connect_ms = CONNECT_MS,
+        .total_ms = SUBMIT_MS,
+        .receive = webcall_collect,
+        .arg = &exchange->answer,
+    };
+    webcall_post(&webcall, body);
+    webcall_prepare(curl, &webcall);
     /* A kept connection that breaks would make libcurl send the job once more by itself. */
     curl_easy_setopt(curl, CURLOPT_FRESH_CONNECT, 1L);
     curl_easy_setopt(curl, CURLOPT_FORBID_REUSE, 1L);
-    curl_easy_setopt(curl, CURLOPT_USERAGENT, "oomretry/" OOMRETRY_VERSION);
-    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, exchange->headers);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, collect);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, exchange);
-    if (socket)
-        curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, socket);
-    if (body) {
-        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
-        curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(body));
-    }
     CURLcode rc = curl_easy_perform(curl);
     if (rc != CURLE_OK) {
         oom_errorf(err, "no answer: %s", curl_easy_strerror(rc));
         return NULL;
     }
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-    json_t *reply =
-        exchange->length ? json_loadb(exchange->bytes, exchange->length, 0, NULL) : NULL;
+    const struct webcall_answer *answer = &exchange->answer;
+    json_t *reply = answer->length ? json_loadb(answer->bytes, answer->length, 0, NULL) : NULL;
     if (!json_is_object(reply)) {
         oom_errorf(err, "it answered %ld: %.200s", status,
-                   exchange->length ? exchange->bytes : "nothing");
+                   answer->length ? answer->bytes : "nothing");
         json_decref(reply);
         return NULL;
     }
