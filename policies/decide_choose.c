@@ -131,13 +131,13 @@ static const char *history_against(const struct making *m, const struct candidat
     text[0] = '\0';
     if (refused)
         snprintf(text, size, "cannot be written into this script: %s", refused);
-    else if (lineage_not_applied(m->input, policy, name))
+    else if (lineage_met(m->input, policy, name, STEP_NOT_APPLIED))
         snprintf(text, size, "was tried, and the program was seen not to get it");
     else if (strcmp(being_taken_back, name) == 0)
         snprintf(text, size, "%s", making_back_why(m));
-    else if (lineage_rejected_rung(m->input, policy, name))
+    else if (lineage_met(m->input, policy, name, STEP_REJECTED))
         snprintf(text, size, "was taken back before: the program refused it");
-    else if (lineage_taken_back(m->input, policy, name))
+    else if (lineage_met(m->input, policy, name, STEP_TAKEN_BACK))
         snprintf(text, size, "was taken back before: it made it worse");
     else if (lineage_changed_nothing(m->input, policy, name))
         snprintf(text, size,

@@ -45,9 +45,9 @@ bool env_read_mem_mib(const char *text, double *out);
 
 /* How often a rung was used and stayed in force. */
 int lineage_uses(const struct oom_case *input, const char *policy, const char *rung);
-bool lineage_taken_back(const struct oom_case *input, const char *policy, const char *rung);
-bool lineage_rejected_rung(const struct oom_case *input, const char *policy, const char *rung);
-bool lineage_not_applied(const struct oom_case *input, const char *policy, const char *rung);
+enum step_fate { STEP_TAKEN_BACK, STEP_REJECTED, STEP_NOT_APPLIED };
+bool lineage_met(const struct oom_case *input, const char *policy, const char *rung,
+                 enum step_fate fate);
 const char *lineage_refused(const struct oom_case *input, const char *rung); /* why, or NULL */
 /* A knob among these edits that must not change while there is a checkpoint; NULL: none. */
 const char *lineage_frozen(const struct oom_case *input, const struct oom_edits *edits);

@@ -14,36 +14,34 @@ static bool is_step(const struct oom_step *step, const char *policy, const char 
            (step->policy[0] == '\0' || !policy || strcmp(step->policy, policy) == 0);
 }
 
+static bool met(const struct oom_step *step, enum step_fate fate)
+{
+    switch (fate) {
+    case STEP_TAKEN_BACK:
+        return step->taken_back;
+    case STEP_REJECTED:
+        return step->rejected[0] != '\0';
+    case STEP_NOT_APPLIED:
+        return step->not_applied;
+    }
+    return false;
+}
+
 int lineage_uses(const struct oom_case *input, const char *policy, const char *rung)
 {
     int uses = 0;
 
     for (size_t i = 0; i < input->step_count; i++)
-        if (is_step(&input->steps[i], policy, rung) && !input->steps[i].taken_back)
+        if (is_step(&input->steps[i], policy, rung) && !met(&input->steps[i], STEP_TAKEN_BACK))
             uses++;
     return uses;
 }
 
-bool lineage_taken_back(const struct oom_case *input, const char *policy, const char *rung)
+bool lineage_met(const struct oom_case *input, const char *policy, const char *rung,
+                 enum step_fate fate)
 {
     for (size_t i = 0; i < input->step_count; i++)
-        if (is_step(&input->steps[i], policy, rung) && input->steps[i].taken_back)
-            return true;
-    return false;
-}
-
-bool lineage_rejected_rung(const struct oom_case *input, const char *policy, const char *rung)
-{
-    for (size_t i = 0; i < input->step_count; i++)
-        if (is_step(&input->steps[i], policy, rung) && input->steps[i].rejected[0])
-            return true;
-    return false;
-}
-
-bool lineage_not_applied(const struct oom_case *input, const char *policy, const char *rung)
-{
-    for (size_t i = 0; i < input->step_count; i++)
-        if (is_step(&input->steps[i], policy, rung) && input->steps[i].not_applied)
+        if (is_step(&input->steps[i], policy, rung) && met(&input->steps[i], fate))
             return true;
     return false;
 }

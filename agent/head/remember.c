@@ -120,8 +120,7 @@ int remember(struct service *service, const json_t *lineage, const struct oom_in
                  "AND abs(coalesce(json_extract(f.incident, '$.numbers.total'), ?7) - ?7) "
                  "<= ?7 / 50) "
                  "AND coalesce(json_extract(l.options, '$.policy'), 'auto') = ?5 "
-                 "AND (?6 = 1 OR NOT EXISTS (SELECT 1 FROM attempt t WHERE t.lineage = l.id "
-                 "AND json_extract(t.decision, '$.changes_training'))) "
+                 "AND (?6 = 1 OR NOT changes_training) "
                  "AND (?8 = 0 OR b.decision IS NOT NULL) "
                  "ORDER BY l.updated_ms DESC LIMIT 1",
                  "siissiii", shape, json_get_int(lineage, "uid", -1),
