@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The prefixes of a line say who speaks: Ray's "(WorkerDict pid=12, ip=10.0.0.3)", torchrun's
- * "[rank3]:" and "[default0]:", "srun -l", mpirun's "[1,3]<stderr>:", time stamps of container
- * runtimes and syslog. */
+ * "[rank3]:" and "[default0]:", "srun -l", mpirun's "[1,3]<stderr>:", time stamps and JSON of
+ * container runtimes, and syslog. */
 #include <ctype.h>
 #include <string.h>
 
@@ -242,10 +242,33 @@ static bool prefix_container(struct cursor *c, struct line_view *view)
     return true;
 }
 
+/* {"log":"...","stream":"stderr"} of container runtimes, and what structured loggers write: the
+ * line itself is the value. */
+static void skip_json_wrapping(struct cursor *c)
+{
+    static const char *const keys[] = {"\"log\":", "\"line\":", "\"message\":", "\"msg\":"};
+    const char *end = left(c) < 512 ? c->end : c->at + 512;
+
+    if (!starts(c, "{\""))
+        return;
+    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+        const char *p = find_in(c->at, end, keys[i]);
+        if (!p)
+            continue;
+        p += strlen(keys[i]);
+        while (p < c->end && *p == ' ')
+            p++;
+        if (p < c->end && *p == '"')
+            c->at = p + 1;
+        return;
+    }
+}
+
 static void read_prefixes(struct line_view *view)
 {
     struct cursor c = {view->text, view->text + view->length};
 
+    skip_json_wrapping(&c);
     for (int i = 0; i < 6; i++)
         if (!prefix_time(&c) && !prefix_process(&c, view) && !prefix_bracket_rank(&c, view) &&
             !prefix_syslog(&c, view) && !prefix_task(&c, view) && !prefix_host(&c, view) &&
