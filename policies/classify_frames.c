@@ -93,13 +93,8 @@ void oom_traceback_push(struct traceback *traceback, uint16_t rule, int64_t line
 static uint16_t find_cached(struct oom_classifier *classifier, const char *function, size_t length,
                             const char *file, size_t file_length)
 {
-    uint64_t key = UINT64_C(0xcbf29ce484222325);
+    uint64_t key = oom_hash(oom_hash(HASH_START, file, file_length), function, length) | 1;
 
-    for (size_t i = 0; i < file_length; i++)
-        key = (key ^ (unsigned char)file[i]) * UINT64_C(0x100000001b3);
-    for (size_t i = 0; i < length; i++)
-        key = (key ^ (unsigned char)function[i]) * UINT64_C(0x100000001b3);
-    key |= 1;
     /* A pair: a new frame takes the place of the older of two. */
     struct frame_memo *memo = &classifier->frame_memo[oom_hash_spread(key) % (FRAME_MEMO / 2) * 2];
     if (memo[0].key == key)

@@ -32,11 +32,9 @@ static void skip_spaces(struct cursor *c)
 }
 static void voice_mix(struct line_view *view, const char *text, const char *end)
 {
-    uint64_t hash = view->voice ? view->voice : UINT64_C(0xcbf29ce484222325);
+    uint64_t hash = view->voice ? view->voice : HASH_START;
 
-    for (; text < end; text++)
-        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-    view->voice = hash | 1;
+    view->voice = oom_hash(hash, text, (size_t)(end - text)) | 1;
 }
 
 static void set_node(struct line_view *view, const char *text, size_t length)
