@@ -43,18 +43,22 @@ static char *lines_before(const struct block *block)
     const char *cut = memrchr(block->bytes, '\n', block->piece_start);
     size_t line_start = cut ? (size_t)(cut - block->bytes) + 1 : 0;
     size_t take = line_start < WINDOW_BYTES ? line_start : WINDOW_BYTES;
+    bool torn = take < line_start && block->bytes[line_start - take - 1] != '\n';
 
     if (take < WINDOW_BYTES && block->stream->tail_length > 0) {
         have = block->stream->tail_length;
         if (have > WINDOW_BYTES)
             have = WINDOW_BYTES;
-        memcpy(buffer, block->stream->tail + block->stream->tail_length - have, have);
+        const char *begin = block->stream->tail + block->stream->tail_length - have;
+        torn = begin > block->stream->tail && begin[-1] != '\n';
+        memcpy(buffer, begin, have);
     }
     memcpy(buffer + have, block->bytes + line_start - take, take);
     have += take;
     size_t from = last_lines(buffer, have, WINDOW_LINES_BEFORE);
-    if (have - from > WINDOW_BYTES) {
-        from = have - WINDOW_BYTES;
+    if (have - from > WINDOW_BYTES || (from == 0 && torn)) {
+        if (have - from > WINDOW_BYTES)
+            from = have - WINDOW_BYTES;
         const char *line = memchr(buffer + from, '\n', have - from);
         from = line ? (size_t)(line - buffer) + 1 : have;
     }

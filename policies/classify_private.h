@@ -92,6 +92,7 @@ struct signature {
                               look_alike: so is a name of the failure that came before */
     bool traceback;        /* failure: only as the last line of a traceback */
     bool weak;             /* progress: counts only when a caught OOM announced itself */
+    bool verbatim;         /* failure: the line itself says best what failed */
     bool own;              /* restart: the framework's own, with the same settings */
     uint16_t context_rule; /* context: the frame rule that stands for it, index + 1 */
     bool kill;             /* the kernel or the scheduler killed something: maybe a helper */
@@ -521,6 +522,11 @@ int oom_encoding_feed(struct oom_classifier *classifier, struct stream *stream, 
 
 /* classify_wrapped.c: reads on behind a message that was folded. */
 void oom_wrapped_complete(struct oom_classifier *classifier, struct event *event);
+
+/* classify_summary.c: the verdict in one sentence. */
+void oom_summary_of_oom(struct oom_incident *incident);
+void oom_summary_of_failure(const struct signature *sig, struct oom_incident *incident);
+const char *oom_why(const struct signature *sig, const char *otherwise);
 
 /* classify_voice.c */
 struct voice *oom_voice_get(struct oom_classifier *classifier, int stream, uint64_t id);

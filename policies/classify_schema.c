@@ -61,7 +61,7 @@ static const char *const signature_keys[] = {
     "numbers", "domain", "phase",      "strength", "direction",   "edge",
     "within",  "of",     "framework",  "priority", "why",         "traceback",
     "weak",    "kill",   "confidence", "examples", "look_alikes", "about",
-    "settles", "with",   "without",    "own",      NULL,
+    "settles", "with",   "without",    "own",      "verbatim",    NULL,
 };
 
 static int take_words(const struct reading *r, json_t *object, struct signature *sig)
@@ -199,6 +199,7 @@ static int take_signature(struct reading *r, json_t *object, const char *family)
     if (oom_schema_take_bool(r, object, "nocase", &nocase) ||
         oom_schema_take_bool(r, object, "weak", &sig->weak) ||
         oom_schema_take_bool(r, object, "own", &sig->own) ||
+        oom_schema_take_bool(r, object, "verbatim", &sig->verbatim) ||
         oom_schema_take_bool(r, object, "kill", &sig->kill) ||
         oom_schema_take_bool(r, object, "settles", &sig->settles) ||
         oom_schema_take_bool(r, object, "traceback", &sig->traceback) ||

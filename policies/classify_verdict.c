@@ -171,17 +171,18 @@ static int add_secondary(const struct oom_classifier *c, const struct event *e, 
     return rc;
 }
 
-static const char *sig_why(const struct signature *sig, const char *otherwise)
-{
-    return sig->why ? sig->why : otherwise;
-}
-
 static bool is_first_of_kind(const struct oom_classifier *c, size_t index)
 {
     for (size_t i = 0; i < index; i++)
         if (c->failures[i]->sig == c->failures[index]->sig)
             return false;
     return true;
+}
+
+static void put_count(int64_t count, char *why, size_t size, int used)
+{
+    if (count > 1 && used > 0 && (size_t)used < size)
+        snprintf(why + used, size - (size_t)used, " (%lld lines)", (long long)count);
 }
 
 static int fill_secondary(const struct oom_classifier *c, const struct event *cause,
@@ -204,10 +205,10 @@ static int fill_secondary(const struct oom_classifier *c, const struct event *ca
         enum sig_kind kind = c->set->items[i].kind;
         if (!t->first || (kind != SIG_SECONDARY && kind != SIG_LOOK_ALIKE))
             continue;
-        snprintf(why, sizeof(why), "%s%s (%lld line%s)",
-                 kind == SIG_SECONDARY ? "a consequence: " : "not a failure of memory: ",
-                 sig_why(&c->set->items[i], "see `oomctl signatures show`"), (long long)t->count,
-                 t->count == 1 ? "" : "s");
+        int n = snprintf(why, sizeof(why), "%s%s",
+                         kind == SIG_SECONDARY ? "a consequence: " : "not a failure of memory: ",
+                         oom_why(&c->set->items[i], "see `oomctl signatures show`"));
+        put_count(t->count, why, sizeof(why), n);
         rc |= add_secondary(c, t->first, why, out);
     }
     for (size_t i = 0; i < c->discounted_count; i++)
@@ -217,48 +218,11 @@ static int fill_secondary(const struct oom_classifier *c, const struct event *ca
         const struct tally *t = &c->tallies[e->sig - c->set->items];
         if (e == cause || (cause && e->sig == cause->sig) || !is_first_of_kind(c, i))
             continue;
-        snprintf(why, sizeof(why), "%s (%lld line%s)", sig_why(e->sig, "another failure"),
-                 (long long)t->count, t->count == 1 ? "" : "s");
+        int n = snprintf(why, sizeof(why), "%s", oom_why(e->sig, "another failure"));
+        put_count(t->count, why, sizeof(why), n);
         rc |= add_secondary(c, e, why, out);
     }
     return rc;
-}
-
-static const char *domain_words(enum oom_domain domain)
-{
-    static const char *const words[] = {
-        [OOM_DOMAIN_NONE] = "memory",
-        [OOM_DOMAIN_GPU] = "GPU out of memory",
-        [OOM_DOMAIN_HOST] = "host out of memory",
-        [OOM_DOMAIN_SHM] = "shared memory used up",
-        [OOM_DOMAIN_KV_CACHE] = "KV cache too small",
-    };
-    return words[domain];
-}
-
-static void summarise(struct oom_incident *out)
-{
-    char where[96] = "";
-    char numbers[128] = "";
-    const struct oom_numbers *n = &out->numbers;
-    const double gib = 1024.0 * 1024.0 * 1024.0;
-
-    if (out->cause.rank >= 0)
-        snprintf(where, sizeof(where), ", rank %d", out->cause.rank);
-    if (out->cause.node) {
-        size_t have = strlen(where);
-        snprintf(where + have, sizeof(where) - have, "%s%s", have ? " on " : ", on ",
-                 out->cause.node);
-    }
-    if (n->tried_bytes != OOM_UNSTATED && n->free_bytes != OOM_UNSTATED)
-        snprintf(numbers, sizeof(numbers), ": tried to allocate %.2f GiB with %.2f GiB free",
-                 (double)n->tried_bytes / gib, (double)n->free_bytes / gib);
-    else if (n->tried_bytes != OOM_UNSTATED)
-        snprintf(numbers, sizeof(numbers), ": tried to allocate %.2f GiB",
-                 (double)n->tried_bytes / gib);
-    snprintf(out->summary, sizeof(out->summary), "%s%s%s%s%s", domain_words(out->domain),
-             out->phase == OOM_PHASE_UNKNOWN ? "" : " in ",
-             out->phase == OOM_PHASE_UNKNOWN ? "" : oom_phase_name(out->phase), where, numbers);
 }
 
 static int fill_oom(struct oom_classifier *c, struct event *best, const struct ending *end,
@@ -288,7 +252,7 @@ static int fill_oom(struct oom_classifier *c, struct event *best, const struct e
              end->well ? " (although the exit status is good)" : "");
     if (fill_line(c, best, best->sig->why, &out->cause))
         return -1;
-    summarise(out);
+    oom_summary_of_oom(out);
     return fill_secondary(c, best, out);
 }
 
@@ -301,7 +265,7 @@ static int fill_killed(struct oom_classifier *c, const struct ending *end, struc
         if (c->streams[i].phase != OOM_PHASE_UNKNOWN)
             out->phase = c->streams[i].phase;
     snprintf(out->evidence, sizeof(out->evidence), "%s", end->kill_source);
-    summarise(out);
+    oom_summary_of_oom(out);
     return fill_secondary(c, NULL, out);
 }
 
@@ -318,8 +282,7 @@ static int fill_other(struct oom_classifier *c, const struct ending *end, const 
     if (end->well)
         snprintf(out->summary, sizeof(out->summary), "not out of memory: the work ended well");
     else if (failure)
-        snprintf(out->summary, sizeof(out->summary), "not out of memory: %s",
-                 sig_why(failure->sig, "another failure"));
+        oom_summary_of_failure(failure->sig, out);
     else if (x && (x->exit_code == 137 || x->signal == 9))
         snprintf(out->summary, sizeof(out->summary),
                  "not out of memory as far as can be seen: killed, but nothing recorded a kill "

@@ -5,11 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "agent/ctl/diagnose_account.h"
 #include "agent/lib/humanize.h"
 
-#define TEXT_COLUMNS 160
+#define TEXT_COLUMNS 160 /* where no terminal says otherwise */
+#define MARGIN       13  /* of a line's number */
 
 static const char *bold(bool on)
 {
@@ -18,17 +21,61 @@ static const char *bold(bool on)
     return on ? "\033[1m" : "\033[0m";
 }
 
-/* A line of a log, cut to a readable width. Control characters were replaced before. */
-static void print_text(const char *text, size_t length)
+static size_t text_columns(void)
 {
-    size_t shown = length < TEXT_COLUMNS ? length : TEXT_COLUMNS;
+    struct winsize window;
 
-    /* Not in the middle of a character. */
-    while (shown > 0 && shown < length && ((unsigned char)text[shown] & 0xc0) == 0x80)
-        shown--;
-    for (size_t i = 0; i < shown; i++)
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col >= 60)
+        return window.ws_col - (size_t)MARGIN - 1;
+    return TEXT_COLUMNS;
+}
+
+/* The longest beginning of at most `room` bytes that does not end in the middle of a character. */
+static size_t fitting(const char *text, size_t length, size_t room)
+{
+    if (length <= room)
+        return length;
+    while (room > 1 && ((unsigned char)text[room] & 0xc0) == 0x80)
+        room--;
+    return room;
+}
+
+static void put_text(const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
         putchar(iscntrl((unsigned char)text[i]) ? ' ' : text[i]);
+}
+
+void diagnose_print_line(const char *text, size_t length)
+{
+    size_t shown = fitting(text, length, text_columns());
+
+    put_text(text, shown);
     puts(shown < length ? " ..." : "");
+}
+
+/* The decisive line is shown as a whole, at words if it has any. */
+static void print_wrapped(const char *text, size_t length)
+{
+    size_t room = text_columns();
+
+    for (;;) {
+        size_t shown = fitting(text, length, room);
+        const char *space = shown < length ? memrchr(text, ' ', shown) : NULL;
+        if (space && space > text + shown / 2)
+            shown = (size_t)(space - text);
+        put_text(text, shown);
+        putchar('\n');
+        text += shown;
+        length -= shown;
+        while (length > 0 && *text == ' ') {
+            text++;
+            length--;
+        }
+        if (length == 0)
+            return;
+        printf("%*s", MARGIN, "");
+    }
 }
 
 static void print_window(const json_t *window, int64_t decisive)
@@ -39,7 +86,10 @@ static void print_window(const json_t *window, int64_t decisive)
     while (text && *text) {
         size_t n = strcspn(text, "\n");
         printf("  %c %7lld  ", line == decisive ? '>' : ' ', (long long)line);
-        print_text(text, n);
+        if (line == decisive)
+            print_wrapped(text, n);
+        else
+            diagnose_print_line(text, n);
         line++;
         text += n + (text[n] == '\n');
     }
@@ -109,57 +159,13 @@ static void print_numbers(const struct oom_numbers *n)
     puts("\nnumbers of the message");
     print_number("tried to allocate", n->tried_bytes);
     print_number("free", n->free_bytes);
-    print_number("short of", oom_numbers_short_bytes(n));
+    print_number("missing", oom_numbers_short_bytes(n));
     print_number("total", n->total_bytes);
     print_number("in use by the process", n->in_use_bytes);
     print_number("allocated", n->allocated_bytes);
     print_number("reserved, unallocated", n->reserved_unallocated_bytes);
     if (oom_numbers_fragmented(n))
         puts("  what was reserved but unallocated would have been enough: fragmentation");
-}
-
-static void print_secondary(const struct oom_incident *incident)
-{
-    if (incident->secondary_count == 0)
-        return;
-    puts("\ndiscounted");
-    for (size_t i = 0; i < incident->secondary_count; i++) {
-        const struct oom_line *line = &incident->secondary[i];
-        printf("  line %lld: %s\n             ", (long long)line->line,
-               line->why ? line->why : "another line");
-        print_text(line->text, strlen(line->text));
-    }
-}
-
-static int print_explain(struct oom_classifier *classifier, struct oom_error *err)
-{
-    json_t *explain = oom_classifier_explain(classifier);
-    size_t i;
-    const json_t *entry;
-
-    if (!explain)
-        return oom_errorf(err, "out of memory");
-    puts("\nsignatures that matched");
-    json_array_foreach(json_object_get(explain, "matched"), i, entry)
-    {
-        printf("  %-40s %-11s %8lld  lines %lld to %lld\n",
-               json_string_value(json_object_get(entry, "signature")),
-               json_string_value(json_object_get(entry, "kind")),
-               (long long)json_integer_value(json_object_get(entry, "count")),
-               (long long)json_integer_value(json_object_get(entry, "first_line")),
-               (long long)json_integer_value(json_object_get(entry, "last_line")));
-    }
-    puts("\nwhat became of the lines that name memory or a failure");
-    json_array_foreach(json_object_get(explain, "events"), i, entry)
-    {
-        printf("  line %-8lld %-28s %-12s %s\n",
-               (long long)json_integer_value(json_object_get(entry, "line")),
-               json_string_value(json_object_get(entry, "signature")),
-               json_string_value(json_object_get(entry, "phase")),
-               json_string_value(json_object_get(entry, "became")));
-    }
-    json_decref(explain);
-    return 0;
 }
 
 int diagnose_print(struct oom_classifier *classifier, const struct oom_incident *incident,
@@ -170,14 +176,16 @@ int diagnose_print(struct oom_classifier *classifier, const struct oom_incident 
         printf("framework %s, ", incident->framework);
     printf("confidence %.0f %%, evidence: %s\n", incident->confidence * 100.0, incident->evidence);
     if (incident->direction != OOM_DIRECTION_NONE)
-        printf("the message asks to %s the setting\n", oom_direction_name(incident->direction));
+        printf("the message asks for a %s value of the setting: a %s one would fail again\n",
+               incident->direction == OOM_DIRECTION_RAISE ? "larger" : "smaller",
+               incident->direction == OOM_DIRECTION_RAISE ? "smaller" : "larger");
     if (incident->cause.text && print_cause(classifier, &incident->cause, err))
         return -1;
     if (incident->oom)
         print_numbers(&incident->numbers);
-    print_secondary(incident);
+    diagnose_print_discounted(incident);
     if (oom_classifier_has_skimmed(classifier))
         puts("\nThe end of the long logs decides: what precedes it was not read line by line "
              "(--whole does).");
-    return explain ? print_explain(classifier, err) : 0;
+    return explain ? diagnose_print_explain(classifier, err) : 0;
 }

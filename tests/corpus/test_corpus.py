@@ -194,6 +194,40 @@ def test_human_output():
     assert "pytorch.device-oom" in text
 
 
+def read_text(log, *options):
+    run = subprocess.run([str(OOMCTL), "diagnose", *options], input=log.encode(),
+                         capture_output=True, timeout=60)
+    return run.stdout.decode().splitlines()
+
+
+def test_people_read_the_whole_decisive_line():
+    words = "of the allocated memory " * 15
+    lines = read_text(f"start\nRuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB {words}\n"
+                      "[rank1]: KeyError: 'x'\n")
+    assert lines[0] == "GPU out of memory: tried to allocate 20.00 MiB"
+    at = next(i for i, line in enumerate(lines) if line.startswith("  >       2  RuntimeError"))
+    shown = " ".join(line.strip() for line in lines[at:at + 3]).split("2  ", 1)[1]
+    assert shown == f"RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB {words}".strip()
+
+
+def test_people_read_what_failed_and_what_was_discounted():
+    sample = "{'prompt': 'CUDA out of memory. Tried to allocate 2.00 GiB'}\n"
+    lines = read_text("{'loss': 1.0}\n" + sample * 3 + "[rank0]: Traceback (most recent call last):\n"
+                      '[rank0]:   File "a.py", line 1, in f\n'
+                      "[rank0]: ModuleNotFoundError: No module named 'math_verify'\n", "--explain")
+    assert lines[0] == "not out of memory: ModuleNotFoundError: No module named 'math_verify'"
+    assert ("  lines 2, 3, 4: quoted text: data or chat, not output of the job") in lines
+    fate = [line for line in lines if line.split()[-1:] == ["job"] and "pytorch.device-oom" in line]
+    assert len(fate) == 1 and fate[0].split()[:3] == ["2", "to", "4"]
+
+
+def test_windows_begin_with_a_whole_line():
+    log = "".join(f"{i:04d} {'x' * 300}\n" for i in range(50))
+    lines = read_text(log + "MemoryError\n")
+    before = [line for line in lines if "xxx" in line]
+    assert before and all(line.split()[1] == f"{int(line.split()[0]) - 1:04d}" for line in before)
+
+
 def test_windows_show_what_a_terminal_shows():
     log = (b" 10%|#  | 1/10\r 20%|## | 2/10\r 30%|###| 3/10\r\n"
            b"Gr\xc3\xb6\xc3\x9fe \xe5\xae\x8c \xff\r\n"
