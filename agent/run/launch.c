@@ -99,7 +99,7 @@ int launch_reveal(struct launch *launch, struct oom_error *err)
 {
     if (!launch->rewrite_in_place)
         return 0;
-    if (restore_script(launch->argv[0]) < 0)
+    if (restore_script(launch->argv[0]) < 0 && !launch->copy_path[0])
         return oom_errorf(err, "cannot restore %s: %s", launch->argv[0], strerror(errno));
     free(launch->launcher_line);
     launch->launcher_line = NULL;
@@ -199,8 +199,12 @@ static int use_script(struct launch *launch, const struct oom_rewrite *rewrite,
 {
     int count = 0;
 
-    if (launch->rewrite_in_place)
-        return overwrite(launch, rewrite, err);
+    /* A controller that was killed and has forgotten this job makes the node remove the job's files
+     * while it runs. That says nothing about the change: it goes into a copy then. */
+    if (launch->rewrite_in_place && overwrite(launch, rewrite, err) == 0) {
+        free_run_argv(launch);
+        return 0;
+    }
     if (write_copy(launch, rewrite->bytes, rewrite->length, err) < 0)
         return -1;
     while (launch->argv[count])

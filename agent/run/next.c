@@ -29,6 +29,22 @@ static int prepare(struct run *run, const struct oom_policy *policy, const struc
     return rc;
 }
 
+/* Without a policy nobody knows how a change is written, most often because the script cannot be
+ * read: then only what the scheduler changes is left. */
+static int prepare_unknown(struct run *run, const struct oom_edits *edits, struct oom_error *err)
+{
+    struct oom_edits inside = {NULL, 0};
+    int rc = next_edits(edits, false, &inside);
+
+    if (rc == 0 && inside.count > 0) {
+        struct oom_script *script = launch_parse(&run->launch, err);
+        rc = script ? oom_errorf(err, "no policy knows what it starts") : -1;
+        oom_script_free(script);
+    }
+    oom_edits_free(&inside);
+    return rc;
+}
+
 void next_prefetch(struct run *run, const struct attempt *attempt)
 {
     struct policy_set set;
@@ -238,7 +254,7 @@ static int decide(struct run *run, struct attempt *attempt, const struct oom_inc
             say("the decision of %s cannot be read: %s", api_where(run->api), err.text);
             break;
         }
-        if ((!policy || prepare(run, policy, total, &err) == 0) &&
+        if ((policy ? prepare(run, policy, total, &err) : prepare_unknown(run, total, &err)) == 0 &&
             next_resources(run, decision, total, &err) == 0) {
             result = 0;
             break;

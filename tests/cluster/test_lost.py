@@ -2,6 +2,7 @@
 """Attempts that nobody could report: launches that failed, heads that were away, dependents of an
 array whose supervisor was killed."""
 import contextlib
+import shutil
 import time
 
 import pytest
@@ -175,6 +176,20 @@ def test_dependents_of_an_array_whose_supervisor_was_killed(cluster, work, scrip
 
 
 # --- a controller that forgets --------------------------------------------------------------------
+
+
+def test_script_that_the_node_removed(cluster, work, script):
+    """A controller that was killed and has forgotten a job makes slurmd remove the job's files. The
+    change does not depend on them; when they were missed, each rung counted as not writable."""
+    job, _ = kinds.submit(cluster, work, script, "plain", "agent away", "auto")
+    wait_for(lambda: kinds.runs(work), "the first start")
+    node = job.record()["BatchHost"]
+    shutil.rmtree(cluster.dir / f"spool.{node}" / f"job{int(job.id):05}")
+    (work / "go").write_text("")
+    assert job.wait()["JobState"] == "COMPLETED", job.output()
+    story = wait_over(cluster, job)
+    assert [attempt["mode"] for attempt in story["attempts"]] == ["first", "inplace"]
+    assert [run[0] for run in kinds.runs(work)] == [job.id, job.id]
 
 
 @pytest.mark.parametrize("ours", [True, False])

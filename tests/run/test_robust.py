@@ -202,6 +202,20 @@ def test_a_script_larger_than_can_be_rewritten_is_never_cut(place):
     assert b'unrecognized option' not in result.stderr
 
 
+def test_a_script_that_cannot_be_read_is_not_run_again_as_it_was(place):
+    """What follows the script of an archive that unpacks itself: a change has nowhere to go."""
+    directory, env = place
+    oom = OOM + (' Of the allocated memory 66.50 GiB is allocated by PyTorch, and 10.00 GiB is reserved by '
+                 'PyTorch but unallocated.')
+    (directory / 'unpacks.sh').write_bytes(f'#!/bin/bash\necho started\necho "{oom}"\nexit 1\n'.encode() +
+                                           b'\0payload\n')
+    result = run(place, 'bash', 'unpacks.sh')
+    assert (result.returncode, result.stdout.count(b'started')) == (1, 1)
+    assert b'not retried' in result.stderr
+    told = subprocess.run([OOMCTL, 'explain', 'L1'], cwd=directory, env=env, capture_output=True, check=True)
+    assert b'holds a NUL byte' in told.stdout
+
+
 def test_no_home_and_no_place_for_state(place):
     directory, env = place
     env = {key: value for key, value in env.items() if key not in ('HOME',)}
