@@ -2,11 +2,18 @@
  *
  * In sbatch, as the submitter: the SBATCH_OOM_* variables are read, and what was asked for is
  * packed into one job-control variable, which reaches the batch step whatever --export says and is
- * sent again when the job is requeued. */
+ * sent again when the job is requeued. The options of sbatch itself go the same way. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "spank_plugin.h"
+
+extern char **environ;
+
+enum { MAX_COMMAND_BYTES = 256 * 1024, MAX_WORDS = 4096 };
 
 static const struct {
     const char *variable;
@@ -29,6 +36,43 @@ static void read_environment(struct settings *settings)
     }
 }
 
+/* sbatch's own command line, as the kernel keeps it. False when it is longer than that. */
+static bool read_command_line(char *bytes, size_t size, char **words, size_t max_words)
+{
+    int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    size_t used = 0, count = 0;
+    ssize_t got = -1;
+
+    if (fd < 0)
+        return false;
+    while (used < size && (got = read(fd, bytes + used, size - used)) > 0)
+        used += (size_t)got;
+    close(fd);
+    if (got != 0 || used == 0 || bytes[used - 1])
+        return false;
+    for (size_t at = 0; at < used; at += strlen(bytes + at) + 1) {
+        if (count + 1 >= max_words)
+            return false;
+        words[count++] = bytes + at;
+    }
+    words[count] = NULL;
+    return true;
+}
+
+/* For the job that may be submitted in this one's place. */
+static void carry_submitted(spank_t sp)
+{
+    char *bytes = malloc(MAX_COMMAND_BYTES), *out = malloc(SUBMITTED_MAX_BYTES);
+    char **words = malloc(MAX_WORDS * sizeof(*words));
+
+    if (bytes && out && words && read_command_line(bytes, MAX_COMMAND_BYTES, words, MAX_WORDS) &&
+        submitted_options(words, environ, out, SUBMITTED_MAX_BYTES) == 0)
+        (void)spank_job_control_setenv(sp, SUBMITTED_CARRIER, *out ? out : " ", 1);
+    free(bytes);
+    free(words);
+    free(out);
+}
+
 void allocator_init_post_opt(spank_t sp)
 {
     struct settings settings = plugin_state.options, environment, effective;
@@ -47,4 +91,6 @@ void allocator_init_post_opt(spank_t sp)
     settings_format(&settings, text, sizeof(text));
     if (text[0])
         (void)spank_job_control_setenv(sp, SETTINGS_CARRIER, text, 1);
+    if (settings_opted_in(&effective))
+        carry_submitted(sp);
 }

@@ -82,6 +82,16 @@ extern struct plugin_state plugin_state;
  * it arrives with SLURM_SPANK_ in front. */
 #define SETTINGS_CARRIER "OOMRETRY_SETTINGS"
 
+/* The same for the options that the job was submitted with; " " when there were none. */
+#define SUBMITTED_CARRIER   "OOMRETRY_SUBMITTED"
+#define SUBMITTED_MAX_BYTES 8192
+
+/* sbatch's command line and environment (both end with NULL) as "--signal=USR1@60 --exclusive":
+ * blank, '%' and control characters in a value are %XX, and " :" is between the components of a
+ * heterogeneous job. -1 when the command line is not understood, or does not fit. Pure
+ * (spank_submitted.c). */
+int submitted_options(char *const *argv, char *const *environment, char *out, size_t size);
+
 void options_register(spank_t sp);
 
 /* --- contexts --- */

@@ -13,13 +13,16 @@
  * of them, even when it was submitted from inside one that is. */
 static const char *const job_variables[] = {
     "OOMRETRY_POLICY",  "OOMRETRY_MAX_RETRIES", "OOMRETRY_MODE",         "OOMRETRY_ALLOW",
-    "OOMRETRY_DRY_RUN", "OOMRETRY_SOCKET",      "OOMRETRY_SCRIPT_BYTES",
+    "OOMRETRY_DRY_RUN", "OOMRETRY_SOCKET",      "OOMRETRY_SCRIPT_BYTES", "OOMRETRY_SUBMITTED",
 };
+
+#define SUBMITTED_VARIABLE "SLURM_SPANK_" SUBMITTED_CARRIER
 
 /* Carriers of the options. Left in the environment they would opt in every job that this job
  * submits. */
 static const char *const carriers[] = {
     "SLURM_SPANK_" SETTINGS_CARRIER,
+    SUBMITTED_VARIABLE,
     "SLURM_SPANK__SLURM_SPANK_OPTION_oomretry_oom_retry",
     "SLURM_SPANK__SLURM_SPANK_OPTION_oomretry_oom_max_retries",
     "SLURM_SPANK__SLURM_SPANK_OPTION_oomretry_oom_mode",
@@ -48,7 +51,8 @@ static void export_number(spank_t sp, const char *name, long long number)
     (void)spank_setenv(sp, name, text, 1);
 }
 
-static void export_settings(spank_t sp, const struct settings *settings, off_t script_bytes)
+static void export_settings(spank_t sp, const struct settings *settings, const char *submitted,
+                            off_t script_bytes)
 {
     const struct site *site = &plugin_state.site;
 
@@ -62,6 +66,8 @@ static void export_settings(spank_t sp, const struct settings *settings, off_t s
     if (settings->dry_run > 0)
         (void)spank_setenv(sp, "OOMRETRY_DRY_RUN", "1", 1);
     export_number(sp, "OOMRETRY_SCRIPT_BYTES", (long long)script_bytes);
+    if (submitted[0])
+        (void)spank_setenv(sp, "OOMRETRY_SUBMITTED", submitted, 1);
     (void)spank_setenv(sp, "OOMRETRY_SOCKET", site->socket, 1);
     if (site->config[0])
         (void)spank_setenv(sp, "OOMRETRY_CONFIG", site->config, 0);
@@ -83,7 +89,7 @@ static bool supervisor_usable(spank_t sp, const char *launcher, uid_t uid)
            script_may_execute(oomrun, uid, gid, groups, group_count);
 }
 
-static void supervise(spank_t sp, const struct settings *settings)
+static void supervise(spank_t sp, const struct settings *settings, const char *submitted)
 {
     char launcher[sizeof(plugin_state.site.prefix) + 32], line[sizeof(launcher) + 4];
     off_t script_bytes = 0;
@@ -116,7 +122,7 @@ static void supervise(spank_t sp, const struct settings *settings)
         sizeof(plugin_state.script))
         plugin_state.script[0] = '\0';
     memcpy(plugin_state.launcher_line, line, strlen(line) + 1);
-    export_settings(sp, settings, script_bytes);
+    export_settings(sp, settings, submitted, script_bytes);
     report_batch_start(sp, argv[0], script_bytes);
 }
 
@@ -124,7 +130,7 @@ void remote_init_post_opt(spank_t sp)
 {
     struct settings settings = plugin_state.options, carried;
     uint32_t step = NO_VAL;
-    char text[256];
+    char text[256], submitted[SUBMITTED_MAX_BYTES];
 
     if (spank_get_item(sp, S_JOB_STEPID, &step) != ESPANK_SUCCESS)
         return;
@@ -140,9 +146,11 @@ void remote_init_post_opt(spank_t sp)
     settings_merge(&settings, &carried);
     settings_merge(&settings, &plugin_state.site.defaults);
 
+    if (spank_getenv(sp, SUBMITTED_VARIABLE, submitted, sizeof(submitted)) != ESPANK_SUCCESS)
+        submitted[0] = '\0';
     plugin_state.opted_in = settings_opted_in(&settings);
     UNSET_ALL(sp, job_variables);
     UNSET_ALL(sp, carriers);
     if (plugin_state.opted_in)
-        supervise(sp, &settings);
+        supervise(sp, &settings, submitted);
 }

@@ -75,7 +75,8 @@ json_t *oom_decision_to_json(const struct oom_decision *decision)
              set_text(object, "taken_back", decision->taken_back) |
              set_text(object, "advice", decision->advice);
     if (decision->retry)
-        rc |= set_text(object, "mode", oom_mode_name(decision->mode));
+        rc |= set_text(object, "mode", oom_mode_name(decision->mode)) |
+              set_text(object, "mode_why", decision->mode_why);
     if (decision->changes_training)
         rc |= json_object_set_new(object, "changes_training", json_true());
     if (decision->cost >= 0)
@@ -135,6 +136,7 @@ int oom_decision_from_json(const json_t *json, struct oom_decision *out, struct 
         get_text(json, "rung", out->rung, sizeof(out->rung), err) != 0 ||
         get_text(json, "kind", out->kind, sizeof(out->kind), err) != 0 ||
         get_text(json, "mode", mode, sizeof(mode), err) != 0 ||
+        get_text(json, "mode_why", out->mode_why, sizeof(out->mode_why), err) != 0 ||
         get_text(json, "taken_back", out->taken_back, sizeof(out->taken_back), err) != 0 ||
         get_text(json, "advice", out->advice, sizeof(out->advice), err) != 0 ||
         get_skipped(json_object_get(json, "skipped"), out, err) != 0)

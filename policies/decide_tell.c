@@ -35,72 +35,6 @@ static const char *domain_words(enum oom_domain domain)
     return "out of memory";
 }
 
-static const char *fact(const struct making *m, const char *name)
-{
-    return m->input->values ? oom_values_get(m->input->values, name) : NULL;
-}
-
-static double fact_number(const struct making *m, const char *name, double otherwise)
-{
-    double number;
-    const char *text = fact(m, name);
-    return text && oom_expr_read_number(text, &number) ? number : otherwise;
-}
-
-static bool changes_resources(const struct oom_edits *edits)
-{
-    for (size_t i = 0; i < edits->count; i++)
-        if (strncmp(edits->items[i].knob, "slurm:", 6) == 0)
-            return true;
-    return false;
-}
-
-/* Room to start and to reach the place where the last attempt failed. */
-static bool time_is_short(const struct making *m)
-{
-    double left = fact_number(m, "slurm.time_left_s", -1);
-    double needed = fact_number(m, "attempt.seconds", 0) + 120;
-    return left >= 0 && left < needed;
-}
-
-/* A cgroup OOM kill marks the step for good; without its supervisor a job has no allocation to
- * start in. */
-static bool in_place_is_out(const struct making *m, const struct choice *choice)
-{
-    const char *allocation = fact(m, "allocation");
-
-    return changes_resources(&choice->edits) || fact_number(m, "attempt.oom_kills", 0) > 0 ||
-           (allocation && strcmp(allocation, "gone") == 0);
-}
-
-static enum oom_mode choose_mode(const struct making *m, const struct choice *choice)
-{
-    const char *scheduler = fact(m, "scheduler");
-    const char *requeue = fact(m, "requeue_allowed");
-    bool may_requeue = !requeue || strcmp(requeue, "false") != 0;
-    enum oom_mode mode = m->input->mode;
-
-    if (!scheduler && mode == OOM_MODE_AUTO)
-        return changes_resources(&choice->edits) ? OOM_MODE_REQUEUE : OOM_MODE_INPLACE;
-    if (!scheduler)
-        return mode;
-    if (strcmp(scheduler, "none") == 0)
-        return OOM_MODE_INPLACE;
-    if (strcmp(scheduler, "ray") == 0)
-        return mode == OOM_MODE_AUTO ? OOM_MODE_RESUBMIT : mode;
-    if (mode == OOM_MODE_AUTO) {
-        /* A dirty GPU asks for another node. */
-        bool elsewhere = choice->candidate.rung->restart ||
-                         m->input->incident->domain == OOM_DOMAIN_HOST || time_is_short(m);
-        mode = elsewhere ? OOM_MODE_REQUEUE : OOM_MODE_INPLACE;
-    }
-    if (mode == OOM_MODE_INPLACE && in_place_is_out(m, choice))
-        mode = OOM_MODE_REQUEUE;
-    if (mode == OOM_MODE_REQUEUE && !may_requeue)
-        mode = OOM_MODE_RESUBMIT;
-    return mode;
-}
-
 static void tell_retry(const struct making *m, const struct oom_incident *problem,
                        const struct choice *choice, const char *diagnosis)
 {
@@ -138,7 +72,14 @@ int making_retry(struct making *m, const struct oom_incident *problem, struct ch
     if (making_add_diagnosis(m, problem, choice, diagnosis, sizeof(diagnosis)) != 0)
         return -1;
     out->retry = true;
-    out->mode = choose_mode(m, choice);
+    const struct oom_start start = {
+        .wanted = m->input->mode,
+        .facts = m->input->values,
+        .domain = m->input->incident->domain,
+        .elsewhere = candidate->rung->restart,
+        .edits = &choice->edits,
+    };
+    out->mode = oom_decide_mode(&start, out->mode_why, sizeof(out->mode_why));
     if (candidate->policy->version > 0)
         snprintf(out->policy, sizeof(out->policy), "%s@%d", candidate->policy->name,
                  candidate->policy->version);

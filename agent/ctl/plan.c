@@ -297,8 +297,9 @@ static void print_plan(const json_t *reply, const struct oom_incident *incident)
     printf("%s\n", incident->summary);
     lineage_policy(reply, policy, sizeof(policy));
     if (strcmp(json_get_string(reply, "action", ""), "retry") == 0)
-        printf("next: rung %s of %s (%s, %s)\n", json_get_string(reply, "rung", ""), policy,
-               json_get_string(reply, "kind", ""), json_get_string(reply, "mode", ""));
+        printf("next: rung %s of %s (%s, %s: %s)\n", json_get_string(reply, "rung", ""), policy,
+               json_get_string(reply, "kind", ""), json_get_string(reply, "mode", ""),
+               json_get_string(reply, "mode_why", ""));
     else
         printf("no retry\n");
     printf("why: %s\n", json_get_string(reply, "reason", ""));

@@ -107,8 +107,13 @@ static void tell_decision(const json_t *attempt)
         return;
     printf("  because: %s\n", json_get_string(decision, "reason", ""));
     lineage_policy(decision, policy, sizeof(policy));
-    printf("  rung %s of %s (%s), started %s\n", json_get_string(decision, "rung", ""), policy,
-           json_get_string(decision, "kind", ""), json_get_string(attempt, "mode", ""));
+    /* The node's GPUs may have been taken by somebody else after the decision. */
+    const char *mode = json_get_string(attempt, "mode", "");
+    const char *why = strcmp(mode, json_get_string(decision, "mode", "")) == 0
+                          ? json_get_string(decision, "mode_why", "")
+                          : "";
+    printf("  rung %s of %s (%s), started %s%s%s\n", json_get_string(decision, "rung", ""), policy,
+           json_get_string(decision, "kind", ""), mode, *why ? ": " : "", why);
     if (cost > 0)
         printf("  cost: about %.0f %% of the throughput\n", cost * 100);
     json_array_foreach(json_object_get(attempt, "edits"), i, edit)

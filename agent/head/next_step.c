@@ -56,16 +56,20 @@ static bool refuses_memory(const json_t *refused, const char *rung)
 /* What worked for a lineage like this one, unless its checkpoint forbids it. 1: filled, 0: nothing
  * that fits, -1: err. */
 static int as_before(struct service *service, const json_t *lineage,
-                     const struct oom_incident *incident, bool allow_training,
-                     enum remember_how how, const json_t *resume, struct oom_decision *decision,
+                     const struct oom_incident *incident, const struct deciding *input,
+                     bool allow_training, enum remember_how how, struct oom_decision *decision,
                      struct oom_error *err)
 {
-    int rc = remember(service, lineage, incident, allow_training, how, decision, err);
+    struct oom_values facts = {NULL, 0};
+    int rc = oom_values_from_json(input->values, &facts) < 0
+                 ? oom_errorf(err, "member \"values\" cannot be read")
+                 : remember(service, lineage, incident, &facts, allow_training, how, decision, err);
 
+    oom_values_free(&facts);
     if (rc != 1)
         return rc;
-    if (!checkpoint_frozen_knob(resume, decision))
-        return checkpoint_add_edits(resume, decision, err) < 0 ? -1 : 1;
+    if (!checkpoint_frozen_knob(input->resume, decision))
+        return checkpoint_add_edits(input->resume, decision, err) < 0 ? -1 : 1;
     oom_decision_free(decision);
     oom_decision_init(decision);
     return 0;
@@ -104,11 +108,11 @@ static int decide(struct service *service, const json_t *lineage, const json_t *
     bool may = (first || less) && input.retries_used < terms.retry_limit;
     rc = 0;
     if (may && wished && !refuses_memory(input.refused, STEP_BACK))
-        rc = as_before(service, lineage, &incident, terms.allow_training, REMEMBER_LESS,
-                       input.resume, decision, err);
+        rc = as_before(service, lineage, &incident, &input, terms.allow_training, REMEMBER_LESS,
+                       decision, err);
     if (rc == 0 && may && !refuses_memory(input.refused, AS_BEFORE))
-        rc = as_before(service, lineage, &incident, terms.allow_training,
-                       less ? REMEMBER_ALL_AGAIN : REMEMBER_ALL, input.resume, decision, err);
+        rc = as_before(service, lineage, &incident, &input, terms.allow_training,
+                       less ? REMEMBER_ALL_AGAIN : REMEMBER_ALL, decision, err);
     if (rc != 0)
         goto out;
     rc = -1;

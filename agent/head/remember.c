@@ -63,7 +63,6 @@ static int fill(const json_t *row, bool step_back, struct oom_decision *decision
     if (decision->edits.count == 0)
         return 0;
     decision->retry = true;
-    decision->mode = OOM_MODE_INPLACE;
     decision->cost = -1;
     decision->changes_training = json_get_int(row, "changes_training", 0) != 0;
     snprintf(decision->rung, sizeof(decision->rung), "%s", step_back ? STEP_BACK : AS_BEFORE);
@@ -84,9 +83,19 @@ static int fill(const json_t *row, bool step_back, struct oom_decision *decision
     return 1;
 }
 
+static void choose_mode(const json_t *options, const struct oom_incident *incident,
+                        const struct oom_values *facts, struct oom_decision *decision)
+{
+    struct oom_start start = {
+        .facts = facts, .domain = incident->domain, .edits = &decision->edits};
+
+    oom_mode_parse(json_get_string(options, "mode", "auto"), &start.wanted);
+    decision->mode = oom_decide_mode(&start, decision->mode_why, sizeof(decision->mode_why));
+}
+
 int remember(struct service *service, const json_t *lineage, const struct oom_incident *incident,
-             bool allow_training, enum remember_how how, struct oom_decision *decision,
-             struct oom_error *err)
+             const struct oom_values *facts, bool allow_training, enum remember_how how,
+             struct oom_decision *decision, struct oom_error *err)
 {
     const char *shape = json_get_string(lineage, "shape", "");
     const json_t *options = json_object_get(lineage, "options");
@@ -133,5 +142,7 @@ int remember(struct service *service, const json_t *lineage, const struct oom_in
     if (json_array_size(rows) > 0)
         rc = fill(json_array_get(rows, 0), how == REMEMBER_LESS, decision, err);
     json_decref(rows);
+    if (rc == 1)
+        choose_mode(options, incident, facts, decision);
     return rc;
 }

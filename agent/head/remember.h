@@ -20,10 +20,10 @@ enum remember_how {
 /* When this lineage has had no retry yet, and the newest lineage of the same shape (the script
  * without its comments, its arguments, as many GPUs), user, GPU memory and wishes (policy, consent)
  * that met the same domain completed after changes: fills the decision with all its settings at
- * once.
+ * once, to be started as the facts of this attempt say.
  * 1: filled, 0: nothing is known, -1: err. */
 int remember(struct service *service, const json_t *lineage, const struct oom_incident *incident,
-             bool allow_training, enum remember_how how, struct oom_decision *decision,
-             struct oom_error *err);
+             const struct oom_values *facts, bool allow_training, enum remember_how how,
+             struct oom_decision *decision, struct oom_error *err);
 
 #endif

@@ -16,6 +16,7 @@
 #include "agent/lib/jsonget.h"
 #include "agent/run/after.h"
 #include "agent/run/body.h"
+#include "agent/run/capture.h"
 #include "agent/sched/slurm_fields.h"
 #include "agent/sched/slurm_marked.h"
 #include "db/db.h"
@@ -114,7 +115,7 @@ static int open_script(struct run *run, struct oom_error *err)
 static void stop_lineage(struct run *run, const struct attempt *attempt, const char *why)
 {
     next_note(run, attempt->lineage, attempt->number, "stopped", why);
-    resubmit_forget(run);
+    capture_forget(run);
 }
 
 /* How the attempt came out, from what is left of it. */
@@ -126,7 +127,7 @@ static void close_attempt(struct run *run, struct attempt *attempt, const char *
         api_call(run->api, "POST", "/v1/attempts/end", body, &reply, NULL);
     json_decref(body);
     json_decref(reply);
-    resubmit_forget(run);
+    capture_forget(run);
 }
 
 /* There is no job any more whose end could be looked at. */

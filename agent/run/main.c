@@ -13,6 +13,7 @@
 
 #include "agent/evidence/sigset.h"
 #include "agent/run/after.h"
+#include "agent/run/capture.h"
 #include "agent/run/run.h"
 #include "agent/run/seen.h"
 #include "db/db.h"
@@ -191,13 +192,15 @@ static void options_from_environment(struct run_options *o)
         o->step_back = true;
     if ((text = getenv("OOMRETRY_GRACE_S")) && *text)
         o->grace_s = atoi(text);
+    if ((text = getenv("OOMRETRY_SUBMITTED")) && *text)
+        o->submitted = strdup(text);
 }
 
 static void forget_environment(void)
 {
     static const char *const internal[] = {
-        "OOMRETRY_POLICY",  "OOMRETRY_MAX_RETRIES", "OOMRETRY_MODE",   "OOMRETRY_ALLOW",
-        "OOMRETRY_DRY_RUN", "OOMRETRY_GRACE_S",     CONTINUES_VARIABLE};
+        "OOMRETRY_POLICY",  "OOMRETRY_MAX_RETRIES", "OOMRETRY_MODE",      "OOMRETRY_ALLOW",
+        "OOMRETRY_DRY_RUN", "OOMRETRY_GRACE_S",     "OOMRETRY_SUBMITTED", CONTINUES_VARIABLE};
     for (size_t i = 0; i < sizeof(internal) / sizeof(internal[0]); i++)
         unsetenv(internal[i]);
 }
@@ -338,7 +341,7 @@ static int supervise(struct run *run)
         run->places = output_places(run->output);
         attempt.proof[0] = '\0';
         if (run->options.in_job && attempt.number == 1 && !attempt.known)
-            resubmit_capture(run);
+            capture_job(run);
         if (begin(run, &attempt, &away) < 0 && attempt.known && attempt.edits.count > 0) {
             say("the next attempt cannot begin with its change: %s", away.text);
             break;
@@ -354,7 +357,7 @@ static int supervise(struct run *run)
         }
         enum next next = next_after(run, &attempt);
         if (next == NEXT_STOP && run->options.in_job && !run->untold)
-            resubmit_forget(run);
+            capture_forget(run);
         if (next != NEXT_INPLACE)
             break;
     }
@@ -410,7 +413,7 @@ int main(int argc, char **argv)
                                                   sizeof(run.cluster), &run.restart);
     /* The last sign is there when the controller has forgotten that it started this job before. */
     run.continues =
-        run.options.in_job && (run.restart > 0 || submitted_again || resubmit_captured(&run));
+        run.options.in_job && (run.restart > 0 || submitted_again || capture_captured(&run));
     /* By hand inside an allocation: the job is not ours to queue again. */
     if (!run.options.in_job) {
         run.sched = NULL;

@@ -1,152 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A new job in the place of an old one, for jobs that may not be queued again (--no-requeue, or
- * the user's wish). What cannot be asked from Slurm later (environment, arguments, directory) was
- * captured when the batch step started; options in the script stay there; the rest of the old job
- * is given again (agent/sched/slurm_options.c). */
-#include <errno.h>
-#include <fcntl.h>
+ * the user's wish). What cannot be asked from Slurm later was captured when the batch step started
+ * (capture.c); options in the script stay there. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/lib/files.h"
-#include "agent/lib/paths.h"
+#include "agent/run/capture.h"
 #include "agent/run/run.h"
 #include "agent/sched/slurm_marked.h"
 #include "agent/sched/slurm_options.h"
-
-extern char **environ;
-
-enum { MAX_CAPTURE_BYTES = 4 * 1024 * 1024 };
-
-static const char *const kinds[] = {"env", "args", "dir"};
-
-static int capture_path_of(const struct run *run, const char *job, const char *kind, char *out,
-                           size_t size)
-{
-    char directory[3000];
-
-    if (paths_state_dir(directory, sizeof(directory), NULL) < 0)
-        return -1;
-    int n = snprintf(out, size, "%s/%s-%s.%s", directory, *run->cluster ? run->cluster : "slurm",
-                     job, kind);
-    return n > 0 && (size_t)n < size ? 0 : -1;
-}
-
-static int capture_path(const struct run *run, const char *kind, char *out, size_t size)
-{
-    return capture_path_of(run, run->job, kind, out, size);
-}
-
-/* The old job's own variables would steer the new submission, and describe another allocation;
- * those that sbatch itself puts into the environment are not made anew from a file. */
-static bool belongs_to_job(const char *variable)
-{
-    static const char *const kept[] = {
-        "SLURM_JOB_NAME=",     "SLURM_SUBMIT_DIR=", "SLURM_SUBMIT_HOST=",
-        "SLURM_PRIO_PROCESS=", "SLURM_UMASK=",      "SLURM_RLIMIT_"};
-    static const char *const prefixes[] = {"SLURM_",
-                                           "SBATCH_",
-                                           "SLURMD_",
-                                           "OOMRETRY_",
-                                           "SPANK_",
-                                           "_SLURM_",
-                                           "SRUN_",
-                                           "CUDA_VISIBLE_DEVICES=",
-                                           "ROCR_VISIBLE_DEVICES=",
-                                           "GPU_DEVICE_ORDINAL=",
-                                           "ENVIRONMENT=BATCH",
-                                           "HOSTNAME="};
-
-    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
-        if (strncmp(variable, kept[i], strlen(kept[i])) == 0)
-            return false;
-    for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
-        if (strncmp(variable, prefixes[i], strlen(prefixes[i])) == 0)
-            return true;
-    return false;
-}
-
-static void put_list(FILE *out, char *const *list, bool environment)
-{
-    static const char continues[] = CONTINUES_VARIABLE "=1";
-
-    for (size_t i = 0; list && list[i]; i++)
-        if (!environment || !belongs_to_job(list[i]))
-            fwrite(list[i], 1, strlen(list[i]) + 1, out);
-    if (environment)
-        fwrite(continues, 1, sizeof(continues), out);
-}
-
-static void write_list(const struct run *run, const char *kind, char *const *list, bool environment)
-{
-    char path[4096], *bytes = NULL;
-    size_t length = 0;
-    FILE *out = open_memstream(&bytes, &length);
-
-    if (!out)
-        return;
-    put_list(out, list, environment);
-    fclose(out);
-    if (capture_path(run, kind, path, sizeof(path)) == 0)
-        file_replace(path, bytes, length, 0600, NULL);
-    free(bytes);
-}
-
-void resubmit_capture(const struct run *run)
-{
-    char directory[4096];
-    char *where[] = {getcwd(directory, sizeof(directory)) ? directory : NULL, NULL};
-
-    write_list(run, "env", environ, true);
-    write_list(run, "args", run->launch.argv + 1, false);
-    write_list(run, "dir", where, false);
-}
-
-bool resubmit_captured(const struct run *run)
-{
-    char path[4096];
-
-    return capture_path(run, "env", path, sizeof(path)) == 0 && access(path, F_OK) == 0;
-}
-
-void resubmit_forget(const struct run *run)
-{
-    char path[4096];
-
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-        if (capture_path(run, kinds[i], path, sizeof(path)) == 0)
-            unlink(path);
-}
-
-/* The new job captures its own when it starts; until then it has this one's, should it fail to. */
-static void hand_over(const struct run *run, const char *new_job)
-{
-    char from[4096], to[4096];
-
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-        if (capture_path(run, kinds[i], from, sizeof(from)) == 0 &&
-            capture_path_of(run, new_job, kinds[i], to, sizeof(to)) == 0)
-            rename(from, to);
-}
-
-/* NUL-separated strings back into a list inside `bytes`. */
-static char **read_list(const struct run *run, const char *kind, char **bytes)
-{
-    char path[4096];
-    size_t length = 0, count = 0;
-
-    *bytes = NULL;
-    if (capture_path(run, kind, path, sizeof(path)) < 0 ||
-        file_read(path, MAX_CAPTURE_BYTES, bytes, &length, NULL) != 0)
-        return NULL;
-    char **list = calloc(length + 1, sizeof(char *));
-    for (size_t at = 0; list && at < length; at += strlen(*bytes + at) + 1)
-        list[count++] = *bytes + at;
-    return list;
-}
 
 static int write_script(const struct run *run, char *path, struct oom_error *err)
 {
@@ -177,8 +42,10 @@ static int submit(struct run *run, const struct oom_edits *resources, const char
                   char *new_job, size_t size, struct oom_error *err)
 {
     char script[] = "/tmp/oomrun-submit-XXXXXX", environment[4096];
-    char *args_bytes, *dir_bytes, **args = read_list(run, "args", &args_bytes);
-    char **directory = read_list(run, "dir", &dir_bytes);
+    char *args_bytes, *dir_bytes, *asked_bytes;
+    char **args = capture_read(run, "args", &args_bytes);
+    char **directory = capture_read(run, "dir", &dir_bytes);
+    char **asked = capture_read(run, "options", &asked_bytes);
     struct slurm_options options = {0};
     struct oom_error notice = {""};
     int rc = -1;
@@ -186,8 +53,10 @@ static int submit(struct run *run, const struct oom_edits *resources, const char
     if (capture_path(run, "env", environment, sizeof(environment)) < 0 ||
         access(environment, R_OK) < 0) {
         oom_errorf(err, "the environment of the job was not kept");
-    } else if (slurm_options_of(run->job, resources, mark, &options, err) == 0 &&
-               opt_in_again(run, &options, err) == 0 && write_script(run, script, err) == 0) {
+    } else if (opt_in_again(run, &options, err) == 0 &&
+               slurm_options_of(run->job, asked ? asked[0] : NULL, resources, mark, &options,
+                                err) == 0 &&
+               write_script(run, script, err) == 0) {
         struct sched_submission submission = {
             .script = script,
             .args = (const char *const *)args,
@@ -209,6 +78,8 @@ static int submit(struct run *run, const struct oom_edits *resources, const char
     free(args_bytes);
     free(directory);
     free(dir_bytes);
+    free(asked);
+    free(asked_bytes);
     return rc;
 }
 
@@ -241,6 +112,6 @@ int resubmit_let_go(struct run *run, const struct attempt *attempt, int64_t numb
         return -1;
     if (run->sched->repoint(run->job, new_job, err) < 0)
         return -1;
-    hand_over(run, new_job);
+    capture_hand_over(run, new_job);
     return run->sched->release(new_job, err) < 0 ? -1 : 0;
 }

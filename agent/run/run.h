@@ -12,6 +12,7 @@
  * own_restart.c: a framework that begins again by itself.
  * next.c, findings.c, body.c: what comes next.
  * start.c, resubmit.c: starting it.
+ * capture.c: what a new job in this one's place would need.
  * late.c: for a head that was away from the start to the end.
  * leftovers.c, gpumem.c: nothing of the old attempt survives.
  * after.c, after_log.c: in the place of a supervisor that was lost.
@@ -46,8 +47,9 @@ struct run_options {
     bool step_back;      /* but with one step less */
     const char *db_path; /* NULL: what api_open_default finds */
     const char *name;
-    int grace_s; /* a silent job that has run out is ended after this; 0: never */
-    bool in_job; /* started by the plugin: the script is the spooled one */
+    int grace_s;           /* a silent job that has run out is ended after this; 0: never */
+    bool in_job;           /* started by the plugin: the script is the spooled one */
+    const char *submitted; /* sbatch's options, as the plugin has kept them; NULL: not known */
 };
 
 /* --- launch.c ----------------------------------------------------------------------------------
@@ -301,15 +303,6 @@ int late_hand_in(struct run *run, const char *path);
 
 /* --- resubmit.c --------------------------------------------------------------------------------
  */
-
-/* In the environment of a job that was submitted in the place of another one. */
-#define CONTINUES_VARIABLE "OOMRETRY_CONTINUES"
-
-/* Keeps what a new submission would need (environment, directory, arguments) in the user's state
- * directory, with mode 0600; errors are not fatal. resubmit_forget removes it. */
-void resubmit_capture(const struct run *run);
-bool resubmit_captured(const struct run *run);
-void resubmit_forget(const struct run *run);
 
 /* Submits the same job again, held, with the lineage's mark; points the dependents of the old job
  * to it, releases it. Safe to repeat: a job that carries the mark already is taken. */

@@ -20,7 +20,9 @@
 #include "agent/sched/slurm_rest.h"
 #include "db/db.h"
 
-enum { CALL_MS = 10000, UPDATE_FOR_MS = 4000 };
+extern char **environ;
+
+enum { CALL_MS = 10000, UPDATE_FOR_MS = 4000, MAX_WORDS = 1024 };
 
 /* A task of an array is named ARRAY_TASK: the raw id of its last task is the array's own, and a
  * requeue by that id would queue the whole array again. */
@@ -255,14 +257,34 @@ static const char *task_of(const char *const *options)
     return NULL;
 }
 
+/* sbatch reads them as options. Here they belong to the job's environment: those that it was
+ * submitted with are among its options already, and SBATCH_WAIT would have sbatch wait for ever. */
+static void forget_input_variables(void)
+{
+    static const char prefix[] = "SBATCH_";
+    char name[128];
+
+    for (char **variable = environ; *variable;) {
+        size_t length = strcspn(*variable, "=");
+        if (strncmp(*variable, prefix, sizeof(prefix) - 1) == 0 && length < sizeof(name)) {
+            snprintf(name, sizeof(name), "%.*s", (int)length, *variable);
+            unsetenv(name);
+            variable = environ; /* the list has moved */
+        } else {
+            variable++;
+        }
+    }
+}
+
 static int submit_by_sbatch(const struct sched_submission *submission, char *new_job, size_t size,
                             struct oom_error *err)
 {
-    const char *argv[128] = {"sbatch", "--parsable"};
+    const char *argv[MAX_WORDS] = {"sbatch", "--parsable"};
     char directory[4096], environment[4096];
     int n = 2;
     char *out = NULL;
 
+    forget_input_variables();
     if (submission->hold)
         argv[n++] = "--hold";
     if (submission->directory) {
@@ -274,11 +296,18 @@ static int submit_by_sbatch(const struct sched_submission *submission, char *new
                  submission->environment_file);
         argv[n++] = environment;
     }
-    for (int i = 0; submission->options && submission->options[i] && n < 64; i++)
+    /* A line of the script may name a time, or jobs, that this one has waited for already. */
+    argv[n++] = "--begin=now";
+    for (int i = 0; submission->options && submission->options[i]; i++) {
+        if (n == MAX_WORDS - 4)
+            return oom_errorf(err, "the job has too many options to be submitted again");
         argv[n++] = submission->options[i];
+        if (submission->hold && strcmp(submission->options[i], ":") == 0)
+            argv[n++] = "--hold";
+    }
     argv[n++] = submission->script;
     for (int i = 0; submission->args && submission->args[i]; i++) {
-        if (n == 126)
+        if (n == MAX_WORDS - 2)
             return oom_errorf(err, "the script has too many arguments to be submitted again");
         argv[n++] = submission->args[i];
     }

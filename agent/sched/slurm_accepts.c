@@ -9,7 +9,7 @@
 #include "agent/lib/child.h"
 #include "agent/sched/slurm_options.h"
 
-enum { CALL_MS = 10000, MAX_WORDS = 64 };
+enum { CALL_MS = 10000, MAX_WORDS = 512 };
 
 /* How sbatch 20.11 to 26.05 begins the line that says why not. */
 static const char refusal[] = "allocation failure: ";
@@ -42,12 +42,12 @@ static int judge(const struct child_result *result, struct oom_error *err)
 int slurm_accepts(const char *job, const struct oom_edits *resources, struct oom_error *err)
 {
     const char *argv[MAX_WORDS + 4] = {"sbatch", "--test-only"};
-    struct slurm_options options;
+    struct slurm_options options = {NULL, 0};
     struct child_result result;
     size_t n = 2;
     int rc = 0;
 
-    if (slurm_options_of(job, resources, "", &options, NULL) < 0)
+    if (slurm_options_of(job, NULL, resources, "", &options, NULL) < 0)
         return 0;
     for (size_t i = 0; i < options.count && n < MAX_WORDS; i++)
         argv[n++] = options.items[i];

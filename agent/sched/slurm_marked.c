@@ -29,6 +29,9 @@ int slurm_find_marked(const char *mark, const char *except, char *job, size_t si
             continue;
         *bar = '\0';
         slurm_plain_id(line);
+        /* All components of a heterogeneous job ("17+1") have the mark; the first stands for them.
+         */
+        line[strcspn(line, "+")] = '\0';
         if (except && strcmp(line, except) == 0)
             continue;
         snprintf(job, size, "%s", line);

@@ -7,42 +7,56 @@
 
 #include "agent/lib/child.h"
 #include "agent/sched/slurm_fields.h"
+#include "agent/sched/slurm_submitted.h"
 
-enum { CALL_MS = 10000, MAX_OPTIONS = 48 };
+enum { CALL_MS = 10000, MAX_OPTIONS = 512 };
 
 /* Fields of scontrol's job record and the options that set them. A value that means "not set" is
- * left out; the post-allocation values of nodes and CPUs are those that the job ran with, which is
- * what its script expects. */
+ * left out. Of nodes, CPUs and the like the record tells what was allocated; that is what the
+ * script expects, but it is used only where nobody knows what was asked for. */
 static const struct field {
     const char *field, *option, *absent;
+    bool allocated;
 } fields[] = {
-    {"JobName", "job-name", NULL},
-    {"Account", "account", "(null)"},
-    {"QOS", "qos", "(null)"},
-    {"Partition", "partition", "(null)"},
-    {"TimeLimit", "time", "UNLIMITED"},
-    {"Reservation", "reservation", "(null)"},
-    {"Features", "constraint", "(null)"},
-    {"Licenses", "licenses", "(null)"},
-    {"CPUs/Task", "cpus-per-task", "N/A"},
-    {"NumTasks", "ntasks", "N/A"},
-    {"ReqNodeList", "nodelist", "(null)"},
-    {"TresPerNode", "gres", "(null)"},
-    {"WCKey", "wckey", "(null)"},
-    {"MailUser", "mail-user", "(null)"},
-    {"MailType", "mail-type", "NONE"},
-    {"Nice", "nice", "0"},
+    {"JobName", "job-name", NULL, false},
+    {"Account", "account", "(null)", false},
+    {"QOS", "qos", "(null)", false},
+    {"Partition", "partition", "(null)", false},
+    {"TimeLimit", "time", "UNLIMITED", false},
+    {"Reservation", "reservation", "(null)", false},
+    {"Features", "constraint", "(null)", true},
+    {"Licenses", "licenses", "(null)", true},
+    {"CPUs/Task", "cpus-per-task", "N/A", true},
+    {"NumTasks", "ntasks", "N/A", true},
+    {"ReqNodeList", "nodelist", "(null)", true},
+    {"TresPerNode", "gres", "(null)", true},
+    {"WCKey", "wckey", "(null)", false},
+    {"MailUser", "mail-user", "(null)", false},
+    {"MailType", "mail-type", "NONE", false},
+    {"Nice", "nice", "0", false},
+    {"Deadline", "deadline", "N/A", false},
+    {"NumNodes", "nodes", NULL, true},
+    {"TresPerJob", "gpus", "(null)", true},
+    {"TresPerTask", "gpus-per-task", "(null)", true},
+    {"TresPerSocket", "gpus-per-socket", "(null)", true},
 };
+
+static int add_word(struct slurm_options *out, const char *word)
+{
+    if (!out->items)
+        out->items = calloc(MAX_OPTIONS + 1, sizeof(char *));
+    if (!out->items || out->count >= MAX_OPTIONS)
+        return -1;
+    out->items[out->count] = strdup(word);
+    return out->items[out->count] ? (out->count++, 0) : -1;
+}
 
 int slurm_options_add(struct slurm_options *out, const char *option, const char *value)
 {
     char text[4200];
 
-    if (out->count >= MAX_OPTIONS)
-        return -1;
     snprintf(text, sizeof(text), value ? "--%s=%s" : "--%s", option, value);
-    out->items[out->count] = strdup(text);
-    return out->items[out->count] ? (out->count++, 0) : -1;
+    return add_word(out, text);
 }
 
 static const char *edit_of(const struct oom_edits *resources, const char *knob)
@@ -51,6 +65,14 @@ static const char *edit_of(const struct oom_edits *resources, const char *knob)
         if (strcmp(resources->items[i].knob, knob) == 0)
             return resources->items[i].new_value;
     return NULL;
+}
+
+/* "gres:gpu:a100:2" -> "a100:2" */
+static const char *of_gpus(const char *value)
+{
+    static const char prefix[] = "gres:gpu:";
+
+    return strncmp(value, prefix, sizeof(prefix) - 1) == 0 ? value + sizeof(prefix) - 1 : value;
 }
 
 /* An edit names all nodes that are excluded, those of the job itself among them. */
@@ -67,7 +89,8 @@ static int add_excluded(struct slurm_options *out, const char *text,
     return slurm_options_add(out, "exclude", word);
 }
 
-/* Memory comes per node or per CPU. */
+/* Memory comes per node, per CPU or per GPU; in the last case a default per CPU stands beside it.
+ */
 static int add_memory(struct slurm_options *out, const char *text,
                       const struct oom_edits *resources)
 {
@@ -78,21 +101,13 @@ static int add_memory(struct slurm_options *out, const char *text,
         snprintf(mib, sizeof(mib), "%sM", changed);
         return slurm_options_add(out, "mem", mib);
     }
+    if (slurm_field(text, "MemPerTres", word, sizeof(word)))
+        return slurm_options_add(out, "mem-per-gpu", of_gpus(word));
     if (slurm_field(text, "MinMemoryCPU", word, sizeof(word)))
         return slurm_options_add(out, "mem-per-cpu", word);
     if (slurm_field(text, "MinMemoryNode", word, sizeof(word)) && strcmp(word, "0") != 0)
         return slurm_options_add(out, "mem", word);
     return 0;
-}
-
-/* "1-1" and "4" are how NumNodes looks. */
-static int add_nodes(struct slurm_options *out, const char *text)
-{
-    char word[64];
-
-    if (!slurm_field(text, "NumNodes", word, sizeof(word)))
-        return 0;
-    return slurm_options_add(out, "nodes", word);
 }
 
 static int add_array(struct slurm_options *out, const char *text)
@@ -174,67 +189,125 @@ static int add_files(struct slurm_options *out, const char *text)
     return 0;
 }
 
-int slurm_options_from_text(const char *text, const struct oom_edits *resources, const char *mark,
-                            struct slurm_options *out, struct oom_error *err)
+static int add_fields(struct slurm_options *out, const char *text, bool asked_known)
 {
-    char value[4096], comment[4300], job[64] = "";
-
-    out->items = calloc(MAX_OPTIONS + 1, sizeof(char *));
-    out->count = 0;
-    if (!out->items)
-        return oom_errorf(err, "out of memory");
-    slurm_field(text, "JobId", job, sizeof(job));
+    char value[4096];
     int rc = 0;
+
     for (size_t i = 0; rc == 0 && i < sizeof(fields) / sizeof(fields[0]); i++) {
-        if (!slurm_field(text, fields[i].field, value, sizeof(value)) || !*value ||
+        if ((asked_known && fields[i].allocated) ||
+            !slurm_field(text, fields[i].field, value, sizeof(value)) || !*value ||
             (fields[i].absent && strcmp(value, fields[i].absent) == 0))
             continue;
         const char *kept = value;
         /* TresPerNode reads "gres:gpu:2"; the option wants "gpu:2". */
         if (strcmp(fields[i].option, "gres") == 0)
             kept = strncmp(kept, "gres:", 5) == 0 ? kept + 5 : kept;
+        else if (strncmp(fields[i].option, "gpus", 4) == 0)
+            kept = of_gpus(kept);
         rc = slurm_options_add(out, fields[i].option, kept);
     }
+    return rc;
+}
+
+static int add_comment(struct slurm_options *out, const char *text, const char *mark)
+{
+    char value[4096], comment[4300];
+    bool has = slurm_field(text, "Comment", value, sizeof(value)) && strcmp(value, "(null)") != 0;
+    char *old_mark = has ? strstr(value, "oomretry:L") : NULL;
+
+    if (old_mark)
+        *old_mark = '\0';
+    snprintf(comment, sizeof(comment), "%s%s%s", has ? value : "",
+             has && *value && !old_mark ? " " : "", mark);
+    return slurm_options_add(out, "comment", comment);
+}
+
+/* What the command line said of one component. Memory is told by the record, or changed. */
+static int add_submitted(struct slurm_options *out, const struct slurm_submitted *submitted,
+                         size_t component)
+{
+    static const char memory[] = "--mem-per-gpu=";
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < submitted->count; i++)
+        if (submitted->component[i] == component &&
+            strncmp(submitted->words[i], memory, sizeof(memory) - 1) != 0)
+            rc = add_word(out, submitted->words[i]);
+    return rc;
+}
+
+/* `text` is the record of one component; most jobs have one. */
+static int add_component(struct slurm_options *out, const char *text,
+                         const struct slurm_submitted *submitted, size_t component,
+                         const struct oom_edits *resources, const char *mark)
+{
+    char value[64];
+    int rc = submitted ? add_submitted(out, submitted, component) : 0;
+
     if (rc == 0)
-        rc = add_nodes(out, text);
+        rc = add_fields(out, text, submitted != NULL);
     if (rc == 0)
-        rc = add_memory(out, text, resources);
+        rc = add_memory(out, text, component == 0 ? resources : NULL);
     if (rc == 0)
-        rc = add_excluded(out, text, resources);
+        rc = add_excluded(out, text, component == 0 ? resources : NULL);
     if (rc == 0)
         rc = add_array(out, text);
-    if (rc == 0)
+    if (rc == 0 && !submitted)
         rc = add_files(out, text);
     if (rc == 0 && slurm_field(text, "Requeue", value, sizeof(value)))
         rc = slurm_options_add(out, value[0] == '1' ? "requeue" : "no-requeue", NULL);
-    if (rc == 0) {
-        bool has =
-            slurm_field(text, "Comment", value, sizeof(value)) && strcmp(value, "(null)") != 0;
-        char *old_mark = has ? strstr(value, "oomretry:L") : NULL;
-        if (old_mark)
-            *old_mark = '\0';
-        snprintf(comment, sizeof(comment), "%s%s%s", has ? value : "",
-                 has && *value && !old_mark ? " " : "", mark);
-        rc = slurm_options_add(out, "comment", comment);
-    }
+    if (rc == 0)
+        rc = add_comment(out, text, mark);
     if (rc == 0)
         rc = slurm_options_add(out, "open-mode", "append");
+    return rc;
+}
+
+static int add_components(struct slurm_options *out, char *text,
+                          const struct slurm_submitted *submitted,
+                          const struct oom_edits *resources, const char *mark)
+{
+    char *save = NULL, *line = strtok_r(text, "\n", &save);
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && line; i++, line = strtok_r(NULL, "\n", &save)) {
+        if (i > 0)
+            rc = add_word(out, ":");
+        if (rc == 0)
+            rc = add_component(out, line, submitted, i, resources, mark);
+    }
+    return rc;
+}
+
+int slurm_options_from_text(const char *text, const char *submitted,
+                            const struct oom_edits *resources, const char *mark,
+                            struct slurm_options *out, struct oom_error *err)
+{
+    struct slurm_submitted asked;
+    bool known = slurm_submitted_read(submitted, &asked);
+    char job[64] = "", *copy = strdup(text);
+
+    int rc = copy ? add_components(out, copy, known ? &asked : NULL, resources, mark) : -1;
+    free(copy);
+    if (known)
+        slurm_submitted_free(&asked);
     if (rc == 0)
         return 0;
+    slurm_field(text, "JobId", job, sizeof(job));
     slurm_options_free(out);
     return oom_errorf(err, "the options of job %s cannot be listed", job);
 }
 
-int slurm_options_of(const char *job, const struct oom_edits *resources, const char *mark,
-                     struct slurm_options *out, struct oom_error *err)
+int slurm_options_of(const char *job, const char *submitted, const struct oom_edits *resources,
+                     const char *mark, struct slurm_options *out, struct oom_error *err)
 {
     const char *show[] = {"scontrol", "-o", "show", "job", job, NULL};
     char *text = NULL;
 
-    *out = (struct slurm_options){NULL, 0};
     if (child_expect(show, CALL_MS, &text, err) < 0)
         return -1;
-    int rc = slurm_options_from_text(text, resources, mark, out, err);
+    int rc = slurm_options_from_text(text, submitted, resources, mark, out, err);
     free(text);
     return rc;
 }

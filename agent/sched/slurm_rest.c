@@ -4,8 +4,6 @@
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/lib/child.h"
@@ -173,44 +171,6 @@ static int read_whole(const char *path, char **bytes, size_t *length, struct oom
     return rc <= 0 ? rc : oom_errorf(err, "%s is larger than %d bytes", path, MAX_FILE_BYTES);
 }
 
-/* sbatch would add these from its own process; slurmd obeys them as slurm.conf says. */
-static void put_limits(FILE *out)
-{
-    static const struct {
-        const char *name;
-        int number;
-    } limits[] = {{"CPU", RLIMIT_CPU},     {"FSIZE", RLIMIT_FSIZE},   {"DATA", RLIMIT_DATA},
-                  {"STACK", RLIMIT_STACK}, {"CORE", RLIMIT_CORE},     {"RSS", RLIMIT_RSS},
-                  {"NPROC", RLIMIT_NPROC}, {"NOFILE", RLIMIT_NOFILE}, {"MEMLOCK", RLIMIT_MEMLOCK},
-                  {"AS", RLIMIT_AS}};
-    mode_t mask = umask(0);
-
-    umask(mask);
-    fprintf(out, "SLURM_UMASK=%04o%c", (unsigned)mask, '\0');
-    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
-        struct rlimit limit;
-        if (getrlimit(limits[i].number, &limit) == 0)
-            fprintf(out, "SLURM_RLIMIT_%s=%lu%c", limits[i].name, (unsigned long)limit.rlim_cur,
-                    '\0');
-    }
-}
-
-static int read_environment(const char *path, char **bytes, size_t *length, struct oom_error *err)
-{
-    char *kept = NULL;
-    size_t kept_length;
-
-    if (read_whole(path, &kept, &kept_length, err) < 0)
-        return -1;
-    FILE *out = open_memstream(bytes, length);
-    if (out) {
-        fwrite(kept, 1, kept_length, out);
-        put_limits(out);
-    }
-    free(kept);
-    return out && fclose(out) == 0 ? 0 : oom_errorf(err, "out of memory");
-}
-
 int slurm_rest_submit(const char *url, const struct sched_submission *submission, char *new_job,
                       size_t size, struct oom_error *err)
 {
@@ -222,8 +182,7 @@ int slurm_rest_submit(const char *url, const struct sched_submission *submission
     if (!submission->environment_file)
         return oom_errorf(err, "the job's environment was not kept");
     if (read_whole(submission->script, &script, &job.script_length, err) == 0 &&
-        read_environment(submission->environment_file, &environment, &job.environment_length,
-                         err) == 0) {
+        read_whole(submission->environment_file, &environment, &job.environment_length, err) == 0) {
         job.script = script;
         job.environment = environment;
         if (exchange_open(&exchange, url, err) == 0)

@@ -120,6 +120,8 @@ static int read_options(const char *const *options, json_t *chosen, json_t *plug
                         struct oom_error *err)
 {
     for (; options && *options; options++) {
+        if (strcmp(*options, ":") == 0)
+            return oom_errorf(err, "slurmrestd cannot be told the parts of a heterogeneous job");
         const char *name = *options + 2, *equals = strchr(name, '=');
         size_t length = equals ? (size_t)(equals - name) : strlen(name);
         const char *value = equals ? equals + 1 : "";

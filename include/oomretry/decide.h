@@ -66,6 +66,7 @@ struct oom_decision {
     char rung[64];
     char kind[16];
     enum oom_mode mode;
+    char mode_why[200];     /* why this one, in words */
     struct oom_edits edits; /* relative to the last attempt; taking back a rung is edits too */
     char taken_back[64];    /* the rung that this decision takes back; "" none */
     bool changes_training;
@@ -83,6 +84,18 @@ const char *oom_edits_named(const struct oom_edits *edits, const char *line);
 
 void oom_decision_init(struct oom_decision *decision);
 void oom_decision_free(struct oom_decision *decision); /* contents only */
+
+/* How an attempt is to be started. */
+struct oom_start {
+    enum oom_mode wanted;           /* the owner's wish */
+    const struct oom_values *facts; /* "scheduler", "slurm.time_left_s", "attempt.seconds", … */
+    enum oom_domain domain;         /* what ran out */
+    bool elsewhere;                 /* the cause may be the node */
+    const struct oom_edits *edits;
+};
+
+/* Never "auto", but without a "scheduler" among the facts what was wanted; `why` in words. */
+enum oom_mode oom_decide_mode(const struct oom_start *start, char *why, size_t size);
 
 /* The "action" … "skipped" members of `oomctl plan --json` and back. */
 json_t *oom_decision_to_json(const struct oom_decision *decision);

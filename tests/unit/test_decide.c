@@ -327,19 +327,26 @@ static void the_mode_follows_what_changes(void **state)
     static const struct {
         const char *problem, *settings;
         enum oom_mode asked, is;
+        const char *why;
     } rows[] = {
-        {"gpu forward", "scheduler=slurm", OOM_MODE_AUTO, OOM_MODE_INPLACE},
-        {"gpu forward", "scheduler=none", OOM_MODE_REQUEUE, OOM_MODE_INPLACE},
-        {"gpu forward", "scheduler=slurm", OOM_MODE_RESUBMIT, OOM_MODE_RESUBMIT},
-        {"gpu forward", "scheduler=ray", OOM_MODE_AUTO, OOM_MODE_RESUBMIT},
+        {"gpu forward", "scheduler=slurm", OOM_MODE_AUTO, OOM_MODE_INPLACE, "only settings change"},
+        {"gpu forward", "scheduler=none", OOM_MODE_REQUEUE, OOM_MODE_INPLACE, "no scheduler"},
+        {"gpu forward", "scheduler=slurm", OOM_MODE_RESUBMIT, OOM_MODE_RESUBMIT, "--oom-mode"},
+        {"gpu forward", "scheduler=ray", OOM_MODE_AUTO, OOM_MODE_RESUBMIT, "Ray"},
         {"gpu forward", "scheduler=slurm; slurm.time_left_s=300; attempt.seconds=900",
-         OOM_MODE_AUTO, OOM_MODE_REQUEUE},
+         OOM_MODE_AUTO, OOM_MODE_REQUEUE,
+         "5 min of wall time are left, and this attempt took 15 min to fail"},
         {"gpu forward", "scheduler=slurm; slurm.time_left_s=90000; attempt.seconds=900",
-         OOM_MODE_AUTO, OOM_MODE_INPLACE},
-        {"host data", "scheduler=slurm; slurm.mem_mib=1000", OOM_MODE_AUTO, OOM_MODE_REQUEUE},
+         OOM_MODE_AUTO, OOM_MODE_INPLACE, "1500 min of wall time are left"},
+        {"gpu forward", "scheduler=slurm; attempt.oom_kills=1", OOM_MODE_INPLACE, OOM_MODE_REQUEUE,
+         "the kernel has killed"},
+        {"gpu forward", "scheduler=slurm; allocation=gone", OOM_MODE_AUTO, OOM_MODE_REQUEUE,
+         "allocation is gone"},
+        {"host data", "scheduler=slurm; slurm.mem_mib=1000", OOM_MODE_AUTO, OOM_MODE_REQUEUE,
+         "host memory ran out"},
         {"host data", "scheduler=slurm; slurm.mem_mib=1000; requeue_allowed=false", OOM_MODE_AUTO,
-         OOM_MODE_RESUBMIT},
-        {"host data", "slurm:mem=1G", OOM_MODE_AUTO, OOM_MODE_REQUEUE},
+         OOM_MODE_RESUBMIT, "--no-requeue"},
+        {"host data", "slurm:mem=1G", OOM_MODE_AUTO, OOM_MODE_REQUEUE, "what the scheduler gives"},
     };
 
     (void)state;
@@ -354,6 +361,8 @@ static void the_mode_follows_what_changes(void **state)
         if (decision.mode != rows[i].is)
             fail_msg("%s; %s: %s, not %s", rows[i].problem, rows[i].settings,
                      oom_mode_name(decision.mode), oom_mode_name(rows[i].is));
+        if (!strstr(decision.mode_why, rows[i].why))
+            fail_msg("%s; %s: %s", rows[i].problem, rows[i].settings, decision.mode_why);
         oom_decision_free(&decision);
         ladder_end(&run);
     }
@@ -436,6 +445,7 @@ static void decisions_survive_json(void **state)
     assert_int_equal(again.edits.count, decision.edits.count);
     assert_int_equal(again.skipped_count, decision.skipped_count);
     assert_int_equal(again.mode, OOM_MODE_INPLACE);
+    assert_string_equal(again.mode_why, decision.mode_why);
     oom_decision_free(&again);
     json_object_set_new(json, "action", json_string("perhaps"));
     assert_int_equal(oom_decision_from_json(json, &again, &err), -1);

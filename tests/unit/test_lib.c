@@ -24,6 +24,7 @@
 #include "agent/sched/slurm_dependents.h"
 #include "agent/sched/slurm_fields.h"
 #include "agent/sched/slurm_options.h"
+#include "agent/sched/slurm_submitted.h"
 #include "policies/jsontext.h"
 
 static const char JOB[] = "JobId=17 JobName=a JobState=RUNNING Reason=None Requeue=1 "
@@ -151,7 +152,8 @@ static void output_files_are_patterns_again(void **state)
         struct slurm_options options = {NULL, 0};
         size_t found = 0, wanted = 0;
 
-        assert_int_equal(slurm_options_from_text(cases[i].record, NULL, "mark", &options, NULL), 0);
+        assert_int_equal(
+            slurm_options_from_text(cases[i].record, NULL, NULL, "mark", &options, NULL), 0);
         for (; wanted < 3 && cases[i].wanted[wanted]; wanted++)
             for (size_t k = 0; k < options.count; k++)
                 found += strcmp(options.items[k], cases[i].wanted[wanted]) == 0;
@@ -160,6 +162,76 @@ static void output_files_are_patterns_again(void **state)
             assert_null(strstr(options.items[k], cases[i].absent));
         slurm_options_free(&options);
     }
+}
+
+static char *joined(const struct slurm_options *options)
+{
+    static char text[4096];
+    size_t used = 0;
+
+    for (size_t i = 0; i < options->count; i++)
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", i ? " " : "",
+                                 options->items[i]);
+    return text;
+}
+
+static void options_are_those_that_were_asked_for(void **state)
+{
+    static const char record[] =
+        "JobId=12 JobName=my run Partition=gpu TimeLimit=00:10:00 NumNodes=2 NumTasks=4 "
+        "CPUs/Task=1 MinMemoryCPU=100M Features=a100 Requeue=1 Comment=two words "
+        "StdOut=/w/12.out MemPerTres=gres:gpu:90 TresPerJob=gres:gpu:2";
+    static const struct {
+        const char *submitted, *mem, *wanted;
+    } rows[] = {
+        /* Nobody knows: the record, as it was allocated. */
+        {NULL, NULL,
+         "--oom-retry=auto --job-name=my run --partition=gpu --time=00:10:00 --constraint=a100 "
+         "--cpus-per-task=1 --ntasks=4 --nodes=2 --gpus=2 --mem-per-gpu=90 --output=/w/%j.out "
+         "--requeue --comment=two words M --open-mode=append"},
+        {"--gpus=2 --output=%25x%20%25j --mem-per-gpu=90 --signal=USR1", NULL,
+         "--oom-retry=auto --gpus=2 --output=%x %j --signal=USR1 --job-name=my run "
+         "--partition=gpu --time=00:10:00 --mem-per-gpu=90 --requeue --comment=two words M "
+         "--open-mode=append"},
+        {" ", "500",
+         "--oom-retry=auto --job-name=my run --partition=gpu --time=00:10:00 --mem=500M "
+         "--requeue --comment=two words M --open-mode=append"},
+    };
+    static const char *const damaged[] = {"",        "-n4",     "x",   "--a=%", "--a=%0",
+                                          "--a=%00", "--a=%zz", "---", "--",    "--a b"};
+    struct slurm_submitted asked;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct slurm_options options = {NULL, 0};
+        struct oom_edits edits = {NULL, 0};
+        if (rows[i].mem)
+            oom_edits_add(&edits, "slurm:mem", "100", rows[i].mem, NULL);
+        assert_int_equal(slurm_options_add(&options, "oom-retry", "auto"), 0);
+        assert_int_equal(
+            slurm_options_from_text(record, rows[i].submitted, &edits, "M", &options, NULL), 0);
+        assert_string_equal(joined(&options), rows[i].wanted);
+        slurm_options_free(&options);
+        oom_edits_free(&edits);
+    }
+    for (size_t i = 0; i < sizeof(damaged) / sizeof(damaged[0]); i++)
+        assert_false(slurm_submitted_read(damaged[i], &asked));
+}
+
+static void each_component_has_its_own(void **state)
+{
+    static const char records[] = "JobId=12 HetJobOffset=0 JobName=x MinMemoryNode=60M\n"
+                                  "JobId=13 HetJobOffset=1 JobName=x MinMemoryNode=70M\n";
+    struct slurm_options options = {NULL, 0};
+
+    (void)state;
+    assert_int_equal(
+        slurm_options_from_text(records, "--signal=USR1 : --exclusive", NULL, "M", &options, NULL),
+        0);
+    assert_string_equal(joined(&options),
+                        "--signal=USR1 --job-name=x --mem=60M --comment=M --open-mode=append : "
+                        "--exclusive --job-name=x --mem=70M --comment=M --open-mode=append");
+    slurm_options_free(&options);
 }
 
 static void human_numbers(void **state)
@@ -406,6 +478,8 @@ int main(void)
         cmocka_unit_test(dependents_are_repointed),
         cmocka_unit_test(array_ids_are_plain),
         cmocka_unit_test(output_files_are_patterns_again),
+        cmocka_unit_test(options_are_those_that_were_asked_for),
+        cmocka_unit_test(each_component_has_its_own),
         cmocka_unit_test(human_numbers),
         cmocka_unit_test(diffs),
         cmocka_unit_test(queries),

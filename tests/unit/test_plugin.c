@@ -19,6 +19,7 @@
 #include "plugin/spank_script.c"
 #include "plugin/spank_settings.c"
 #include "plugin/spank_site.c"
+#include "plugin/spank_submitted.c"
 
 static char dir[] = "/tmp/oomretry-unit-XXXXXX";
 
@@ -309,6 +310,71 @@ static int remove_directory(void **state)
     return access(dir, F_OK) == 0;
 }
 
+/* --- the command line of sbatch --- */
+
+enum { MOST_WORDS = 12 };
+
+static void submitted_as_given(void **state)
+{
+    static const struct {
+        char *words[MOST_WORDS], *environment[4];
+        const char *kept; /* NULL: not understood */
+    } rows[] = {
+        {{"sbatch", "job.sh", "--signal=KILL"}, {NULL}, ""},
+        {{"sbatch"}, {NULL}, ""},
+        {{"sbatch", "--signal=B:USR1@60", "--exclusive", "job.sh", "--gpus=9"},
+         {NULL},
+         "--signal=B:USR1@60 --exclusive"},
+        /* Values of their own words, letters, letters together, beginnings of names. */
+        {{"sbatch", "--signal", "USR1", "-n", "4", "-c2", "-HOn8", "--exclusi", "x", "-N9"},
+         {NULL},
+         "--signal=USR1 --ntasks=4 --cpus-per-task=2 --overcommit --ntasks=8 --exclusive"},
+        {{"sbatch", "--exclu", "x"}, {NULL}, NULL}, /* --exclude or --exclusive */
+        {{"sbatch", "-k", "--no-kill=off", "--nice", "job.sh"}, {NULL}, "--no-kill --no-kill=off"},
+        /* What the record tells, and what is nobody's business. */
+        {{"sbatch", "--wrap", "secret -n 4", "--export=TOKEN=abc", "--mem=4G", "-pgpu", "-Jname"},
+         {NULL},
+         ""},
+        {{"sbatch", "-o", "my run %j.out", "--comment=x", "-"},
+         {NULL},
+         "--output=my%20run%20%25j.out"},
+        {{"sbatch", "--gres=gpu:1", ":", "--gres", "gpu:2", "job.sh"},
+         {NULL},
+         "--gres=gpu:1 : --gres=gpu:2"},
+        {{"sbatch", "-d", "afterok:12,singleton", "job.sh"}, {NULL}, "--dependency=singleton"},
+        {{"sbatch", "--dependency=afterok:12", "--", "--gpus=3"}, {NULL}, ""},
+        /* Variables, which count less than the command line; of each component. */
+        {{"sbatch", "-n1", ":", "x"},
+         {"SBATCH_SIGNAL=USR2", "SBATCH_SPREAD_JOB=yes", "SBATCH_ACCOUNT=a"},
+         "--signal=USR2 --spread-job --ntasks=1 : --signal=USR2 --spread-job"},
+        {{"sbatch", "x"},
+         {"SBATCH_EXCLUSIVE=", "SBATCH_REQ_SWITCH=1", "SBATCH_GRES="},
+         "--exclusive --switches=1"},
+        /* Options of other plugins, by what sbatch has read. */
+        {{"sbatch", "--container-image", "a b.sqsh", "--flag", "job.sh", "--gpus=3"},
+         {"_SLURM_SPANK_OPTION_pyxis_container_image=a b.sqsh", "_SLURM_SPANK_OPTION_other_flag="},
+         "--container-image=a%20b.sqsh --flag"},
+        {{"sbatch", "--unknown", "job.sh"}, {"_SLURM_SPANK_OPTION_pyxis_known=job.sh"}, NULL},
+        {{"sbatch", "--newer-option=3", "job.sh"}, {NULL}, "--newer-option=3"},
+        {{"sbatch", "-Z", "job.sh"}, {NULL}, NULL},
+        {{"sbatch", "--ntasks"}, {NULL}, NULL},
+        {{"sbatch", "-n"}, {NULL}, NULL},
+    };
+    char out[256];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        int rc = submitted_options(rows[i].words, rows[i].environment, out, sizeof(out));
+        assert_int_equal(rc, rows[i].kept ? 0 : -1);
+        if (rows[i].kept)
+            assert_string_equal(out, rows[i].kept);
+    }
+    /* Half of it would be another job. */
+    char *words[] = {"sbatch", "--signal=USR1@60", "--exclusive", "x", NULL}, *none[] = {NULL};
+    assert_int_equal(submitted_options(words, none, out, 20), -1);
+    assert_int_equal(submitted_options(words, none, out, 31), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -321,6 +387,7 @@ int main(void)
         cmocka_unit_test(counters_of_v1),
         cmocka_unit_test(scripts_are_restored),
         cmocka_unit_test(the_launchers_line_is_seen),
+        cmocka_unit_test(submitted_as_given),
     };
 
     return cmocka_run_group_tests_name("plugin", tests, make_directory, remove_directory);

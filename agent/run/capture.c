@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a new job in the place of this one needs and Slurm cannot be asked for later: environment,
+ * limits, arguments, directory and options, each in a file of the owner's. */
+#include "agent/run/capture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/lib/files.h"
+#include "agent/lib/paths.h"
+
+extern char **environ;
+
+enum { MAX_CAPTURE_BYTES = 4 * 1024 * 1024 };
+
+/* "options" is what the plugin has kept of sbatch's command line. */
+static const char *const kinds[] = {"env", "args", "dir", "options"};
+
+static int capture_path_of(const struct run *run, const char *job, const char *kind, char *out,
+                           size_t size)
+{
+    char directory[3000];
+
+    if (paths_state_dir(directory, sizeof(directory), NULL) < 0)
+        return -1;
+    int n = snprintf(out, size, "%s/%s-%s.%s", directory, *run->cluster ? run->cluster : "slurm",
+                     job, kind);
+    return n > 0 && (size_t)n < size ? 0 : -1;
+}
+
+int capture_path(const struct run *run, const char *kind, char *out, size_t size)
+{
+    return capture_path_of(run, run->job, kind, out, size);
+}
+
+/* Of the many variables that Slurm sets in a job, those that a user sets for srun and sbatch: they
+ * are the job's own environment, also for the jobs that its script submits. */
+static bool is_users(const char *variable)
+{
+    static const char *const names[] = {
+        "SLURM_ACCTG_FREQ", "SLURM_BCAST", "SLURM_BCAST_EXCLUDE", "SLURM_CLUSTERS",
+        "SLURM_COMPRESS", "SLURM_CONTAINER", "SLURM_CPU_BIND", "SLURM_CPU_FREQ_REQ", "SLURM_DEBUG",
+        "SLURM_DISABLE_STATUS", "SLURM_EPILOG", "SLURM_EXACT", "SLURM_EXIT_ERROR",
+        "SLURM_EXIT_IMMEDIATE", "SLURM_EXPORT_ENV", "SLURM_GET_USER_ENV", "SLURM_GRES_FLAGS",
+        "SLURM_KILL_BAD_EXIT", "SLURM_LABELIO", "SLURM_MEM_BIND", "SLURM_MPI_TYPE", "SLURM_NETWORK",
+        "SLURM_NO_KILL", "SLURM_OPEN_MODE", "SLURM_OVERLAP", "SLURM_PROLOG", "SLURM_RESV_PORTS",
+        "SLURM_SRUN_REDUCE_TASK_EXIT_MSG", "SLURM_STDERRMODE", "SLURM_STDINMODE",
+        "SLURM_STDOUTMODE", "SLURM_TASK_EPILOG", "SLURM_TASK_PROLOG", "SLURM_THREADS",
+        "SLURM_TIME_FORMAT", "SLURM_UNBUFFEREDIO", "SLURM_WAIT", "SLURM_WHOLE", "SRUN_CONTAINER",
+        "SRUN_CPUS_PER_TASK",
+        /* Put in by sbatch itself; they are not made anew from a file. */
+        "SLURM_JOB_NAME", "SLURM_SUBMIT_DIR", "SLURM_SUBMIT_HOST", "SLURM_PRIO_PROCESS",
+        /* oomrun's own, which the user sets. */
+        "OOMRETRY_MEMORY", "OOMRETRY_STEP_BACK"};
+    size_t length = strcspn(variable, "=");
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strlen(names[i]) == length && memcmp(names[i], variable, length) == 0)
+            return true;
+    return false;
+}
+
+/* It describes the old job and its allocation. */
+static bool belongs_to_job(const char *variable)
+{
+    static const char *const prefixes[] = {"SLURM_",
+                                           "SBATCH_CPU_BIND",
+                                           "SBATCH_MEM_BIND",
+                                           "SLURMD_",
+                                           "OOMRETRY_",
+                                           "SPANK_",
+                                           "_SLURM_",
+                                           "SRUN_",
+                                           "CUDA_VISIBLE_DEVICES=",
+                                           "ROCR_VISIBLE_DEVICES=",
+                                           "GPU_DEVICE_ORDINAL=",
+                                           "ENVIRONMENT=BATCH",
+                                           "HOSTNAME="};
+
+    for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+        if (strncmp(variable, prefixes[i], strlen(prefixes[i])) == 0)
+            return !is_users(variable);
+    return false;
+}
+
+/* sbatch would add these from its own process; slurmd obeys them as slurm.conf says. */
+static void put_limits(FILE *out)
+{
+    static const struct {
+        const char *name;
+        int number;
+    } limits[] = {{"CPU", RLIMIT_CPU},     {"FSIZE", RLIMIT_FSIZE},   {"DATA", RLIMIT_DATA},
+                  {"STACK", RLIMIT_STACK}, {"CORE", RLIMIT_CORE},     {"RSS", RLIMIT_RSS},
+                  {"NPROC", RLIMIT_NPROC}, {"NOFILE", RLIMIT_NOFILE}, {"MEMLOCK", RLIMIT_MEMLOCK},
+                  {"AS", RLIMIT_AS}};
+    mode_t mask = umask(0);
+
+    umask(mask);
+    fprintf(out, "SLURM_UMASK=%04o%c", (unsigned)mask, '\0');
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+        struct rlimit limit;
+        if (getrlimit(limits[i].number, &limit) == 0)
+            fprintf(out, "SLURM_RLIMIT_%s=%lu%c", limits[i].name, (unsigned long)limit.rlim_cur,
+                    '\0');
+    }
+}
+
+/* Options of other plugins: the job sees them under one name, and its first step takes them under
+ * another one, which sbatch leaves out when it reads a file (22.05), and slurmrestd never writes.
+ */
+static void put_plugin_option(FILE *out, const char *variable)
+{
+    static const char seen[] = "SLURM_SPANK__SLURM_SPANK_OPTION_", own[] = "oomretry_";
+    static const char flag[] = "=(null)";
+    const char *option = variable + sizeof(seen) - 1;
+
+    if (strncmp(variable, seen, sizeof(seen) - 1) != 0 ||
+        strncmp(option, own, sizeof(own) - 1) == 0)
+        return;
+    size_t length = strlen(option), tail = sizeof(flag) - 1;
+    if (length > tail && strcmp(option + length - tail, flag) == 0)
+        length -= tail - 1;
+    fprintf(out, "_SLURM_SPANK_OPTION_%.*s%c", (int)length, option, 0);
+}
+
+static void put(FILE *out, const char *text)
+{
+    fwrite(text, 1, strlen(text) + 1, out);
+}
+
+/* What the job was started with beside its environment: oomrun keeps it from the command, and
+ * slurmrestd runs no plugin that would send it again. */
+static void put_own(const struct run *run, FILE *out)
+{
+    put_limits(out);
+    fprintf(out, "OOMRETRY_GRACE_S=%d%c", run->options.grace_s, 0);
+    if (run->options.submitted)
+        fprintf(out, "SLURM_SPANK_OOMRETRY_SUBMITTED=%s%c", run->options.submitted, 0);
+    put(out, CONTINUES_VARIABLE "=1");
+}
+
+static void write_list(const struct run *run, const char *kind, char *const *list, bool environment)
+{
+    char path[4096], *bytes = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&bytes, &length);
+
+    if (!out)
+        return;
+    for (size_t i = 0; list && list[i]; i++) {
+        if (!environment || !belongs_to_job(list[i]))
+            put(out, list[i]);
+        if (environment)
+            put_plugin_option(out, list[i]);
+    }
+    if (environment)
+        put_own(run, out);
+    fclose(out);
+    if (capture_path(run, kind, path, sizeof(path)) == 0)
+        file_replace(path, bytes, length, 0600, NULL);
+    free(bytes);
+}
+
+void capture_job(const struct run *run)
+{
+    char directory[4096];
+    char *where[] = {getcwd(directory, sizeof(directory)) ? directory : NULL, NULL};
+    char *options[] = {(char *)run->options.submitted, NULL};
+
+    write_list(run, "env", environ, true);
+    write_list(run, "args", run->launch.argv + 1, false);
+    write_list(run, "dir", where, false);
+    write_list(run, "options", options, false);
+}
+
+bool capture_captured(const struct run *run)
+{
+    char path[4096];
+
+    return capture_path(run, "env", path, sizeof(path)) == 0 && access(path, F_OK) == 0;
+}
+
+void capture_forget(const struct run *run)
+{
+    char path[4096];
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (capture_path(run, kinds[i], path, sizeof(path)) == 0)
+            unlink(path);
+}
+
+/* The new job captures its own when it starts; until then it has this one's, should it fail to. */
+void capture_hand_over(const struct run *run, const char *new_job)
+{
+    char from[4096], to[4096];
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (capture_path(run, kinds[i], from, sizeof(from)) == 0 &&
+            capture_path_of(run, new_job, kinds[i], to, sizeof(to)) == 0)
+            rename(from, to);
+}
+
+/* NUL-separated strings back into a list inside `bytes`. */
+char **capture_read(const struct run *run, const char *kind, char **bytes)
+{
+    char path[4096];
+    size_t length = 0, count = 0;
+
+    *bytes = NULL;
+    if (capture_path(run, kind, path, sizeof(path)) < 0 ||
+        file_read(path, MAX_CAPTURE_BYTES, bytes, &length, NULL) != 0)
+        return NULL;
+    char **list = calloc(length + 1, sizeof(char *));
+    for (size_t at = 0; list && at < length; at += strlen(*bytes + at) + 1)
+        list[count++] = *bytes + at;
+    return list;
+}
