@@ -19,7 +19,7 @@ extern char **environ;
 enum { MAX_CAPTURE_BYTES = 4 * 1024 * 1024 };
 
 /* "options" is what the plugin has kept of sbatch's command line. */
-static const char *const kinds[] = {"env", "args", "dir", "options"};
+static const char *const kinds[] = {"env", "args", "dir", "options", "script"};
 
 static int capture_path_of(const struct run *run, const char *job, const char *kind, char *out,
                            size_t size)
@@ -168,7 +168,7 @@ static void write_list(const struct run *run, const char *kind, char *const *lis
 
 void capture_job(const struct run *run)
 {
-    char directory[4096];
+    char directory[4096], path[4096];
     char *where[] = {getcwd(directory, sizeof(directory)) ? directory : NULL, NULL};
     char *options[] = {(char *)run->options.submitted, NULL};
 
@@ -176,6 +176,21 @@ void capture_job(const struct run *run)
     write_list(run, "args", run->launch.argv + 1, false);
     write_list(run, "dir", where, false);
     write_list(run, "options", options, false);
+    if (run->launch.script_bytes && capture_path(run, "script", path, sizeof(path)) == 0)
+        file_replace(path, run->launch.script_bytes, run->launch.script_length, 0600, NULL);
+}
+
+int capture_script(const struct run *run, char **bytes, size_t *length)
+{
+    char path[4096];
+
+    *bytes = NULL;
+    if (capture_path(run, "script", path, sizeof(path)) == 0 &&
+        file_read(path, MAX_CAPTURE_BYTES, bytes, length, NULL) == 0 && *length > 0)
+        return 0;
+    free(*bytes);
+    *bytes = NULL;
+    return -1;
 }
 
 bool capture_captured(const struct run *run)

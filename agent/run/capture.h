@@ -18,6 +18,9 @@ void capture_forget(const struct run *run);
 int capture_path(const struct run *run, const char *kind, char *out, size_t size);
 char **capture_read(const struct run *run, const char *kind, char **bytes);
 
+/* The script as it was submitted. */
+int capture_script(const struct run *run, char **bytes, size_t *length);
+
 /* The new job captures its own when it starts; until then it has this one's, should it fail to. */
 void capture_hand_over(const struct run *run, const char *new_job);
 

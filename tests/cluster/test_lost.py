@@ -4,11 +4,12 @@ array whose supervisor was killed."""
 import contextlib
 import shutil
 import time
+from pathlib import Path
 
 import pytest
 
 import kinds
-from conftest import Job, install, wait_for
+from conftest import OWNER, Job, install, wait_for
 from training import history
 
 # Launches that come after the script's first start go wrong as the file says, a word a launch.
@@ -142,6 +143,29 @@ def test_head_away_from_start_to_end(cluster, work, script, kind):
         "first", "resubmit" if kind == "no-requeue" else "requeue"]
     assert len(kinds.runs(work)) == 2
     assert not list((cluster.dir / "oomretry/late").iterdir())
+
+
+@pytest.mark.parametrize("copy", [True, False])
+def test_script_that_slurm_does_not_hand_out(cluster, work, script, copy):
+    """scontrol exits with 0 when the controller does not answer, and writes nothing. The batch step has
+    left a copy; without it the attempt stays open: an empty script would have used the ladder up."""
+    with head_away(cluster):
+        job, _ = kinds.submit(cluster, work, script, "no-requeue", "gpu", "auto")
+        assert job.wait()["JobState"] == "FAILED"
+        kept = next(cluster.dir.glob(f"state/hash.*/job.{job.id}/script"))
+        kept.rename(kept.with_name("elsewhere"))
+        name = cluster.conf.read_text().split("ClusterName=")[1].split()[0]
+        copies = list(Path(f"/var/tmp/oomretry-{OWNER.pw_uid}").glob(f"{name}-{job.id}.script"))
+        assert copies
+        if not copy:
+            copies[0].unlink()
+    if not copy:
+        wait_for(lambda: "cannot be had from Slurm: " in cluster.log("oomagent.out"), "a look at it")
+        assert history(cluster, job)["lineage"]["state"] == "running"
+        kept.with_name("elsewhere").rename(kept)
+    story = wait_over(cluster, job)
+    assert story["lineage"]["state"] == "completed", (story["lineage"], job.output())
+    assert len(kinds.runs(work)) == 2
 
 
 def test_other_ends_without_a_head(cluster, work, script):
