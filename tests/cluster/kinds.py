@@ -52,8 +52,6 @@ CAUSES = {
     "agent away": (GPU_TRAINER.replace("AFTER", "while [ ! -e WORK/go ]; do sleep 0.2; done"),
                    "", 200),
 }
-# For tests that want to act while the job fails.
-OTHER_CAUSES = {"slow gpu": (GPU_TRAINER.replace("AFTER", "sleep 3"), "", 200)}
 KINDS = ("plain", "array", "het", "afterok", "afterany", "afternotok", "aftercorr", "singleton",
          "kill-on-invalid-dep", "standard input", "wrap", "arguments", "export=NONE", "no-requeue")
 MODES = ("auto", "requeue", "resubmit")
@@ -72,7 +70,7 @@ def cells():
 
 def write_job(work, script, cause):
     """work/job.sh and the trainer that it starts; returns (script, memory in MiB)."""
-    trainer, launcher, memory = {**CAUSES, **OTHER_CAUSES}[cause]
+    trainer, launcher, memory = CAUSES[cause]
     (work / "bin").mkdir()
     script(trainer.replace("WORK", str(work)), "bin/python3")
     path = script(f"""#!/bin/bash

@@ -9,11 +9,15 @@ from kinds import is_over, story_of, write_job
 
 
 def running(cluster, work, script):
-    """A job whose trainer has run out and takes another three seconds to end."""
-    path, memory = write_job(work, script, "slow gpu")
+    """A job whose trainer has run out and ends when it may."""
+    path, memory = write_job(work, script, "agent away")
     job = cluster.sbatch(work, "--oom-retry=relax", f"--mem={memory}", "--open-mode=append", path)
     wait_for(lambda: "CUDA out of memory" in job.output(), "the trainer to run out")
     return job
+
+
+def may_end(work):
+    (work / "go").write_text("")
 
 
 def line_of(cluster, job):
@@ -29,6 +33,7 @@ def test_no_more_retries_until_resumed(cluster, work, script, verb, state):
     done = cluster.oomctl(verb, job.id)
     assert done.returncode == 0, done.stderr
     assert f"running ({verb})" in line_of(cluster, job)
+    may_end(work)
     assert job.wait()["JobState"] == "FAILED"
     assert is_over(cluster, job)["lineage"]["state"] == state
     assert "its owner" in job.output()
@@ -49,6 +54,7 @@ def test_taken_back_before_it_matters(cluster, work, script):
     job = running(cluster, work, script)
     assert cluster.oomctl("stop", job.id).returncode == 0
     assert cluster.oomctl("resume", job.id).returncode == 0
+    may_end(work)
     record = job.wait()
     assert record["JobState"] == "COMPLETED", job.output()
     assert record["Restarts"] == "0"
@@ -66,4 +72,5 @@ def test_only_the_owner(cluster, work, script):
         assert done.returncode == 2, (verb, done.stdout)
         assert "belongs to somebody else" in done.stderr, (verb, done.stderr)
     assert cluster.oomctl("stop", job.id, root=True).returncode == 0
+    may_end(work)
     assert job.wait()["JobState"] == "FAILED"
