@@ -108,6 +108,7 @@ def test_settings_reach_the_supervisor(cluster, recorder, work, script):
         "OOMRETRY_POLICY": "auto", "OOMRETRY_MODE": "inplace", "OOMRETRY_ALLOW": "training",
         "OOMRETRY_MAX_RETRIES": "7", "OOMRETRY_DRY_RUN": "1",
         "OOMRETRY_SCRIPT_BYTES": str(path.stat().st_size),
+        "OOMRETRY_SUBMITTED": f"--output={work}/%25j.out",
         "OOMRETRY_SOCKET": str(cluster.socket), "OOMRETRY_CONFIG": "/etc/oomretry/site.conf"}
     assert record["carriers"] == []
     assert f"{spooled} one two words\n" in job.output()
@@ -184,6 +185,7 @@ def test_forged_carriers_do_no_harm(cluster, recorder, work, script):
     forged = {"_SLURM_SPANK_OPTION_oomretry_oom_mode": "x" * 600,
               "SLURM_SPANK_OOMRETRY_SETTINGS": "policy=../.. mode=x max_retries=99999999999 "
                                                + "y" * 3000,
+              "SLURM_SPANK_OOMRETRY_SUBMITTED": "z" * 20000,
               "OOMRETRY_SOCKET": "/tmp/evil"}
     path = script("#!/bin/bash\necho ran; env | grep -c '^OOMRETRY' || true\n")
     with cluster.plugstack(cluster.plugin_line(recorder)):
