@@ -74,20 +74,34 @@ const char *lineage_refused(const struct oom_case *input, const char *rung)
     return NULL;
 }
 
+/* After this step the very same bytes were missing in the same place. */
+static bool left_all_missing(const struct oom_case *input, size_t index)
+{
+    const struct oom_step *step = &input->steps[index];
+    bool last = index + 1 == input->step_count;
+    int64_t after =
+        last ? oom_numbers_short_bytes(&input->incident->numbers) : step[1].short_before_bytes;
+    enum oom_domain domain = last ? input->incident->domain : step[1].domain;
+    enum oom_phase phase = last ? input->incident->phase : step[1].phase;
+
+    return step->edits.count > 0 && step->short_before_bytes > 0 && step->domain == domain &&
+           step->phase == phase && after == step->short_before_bytes;
+}
+
 bool lineage_changed_nothing(const struct oom_case *input, const char *policy, const char *rung)
 {
+    bool this_one = false, another = false;
+
     for (size_t i = 0; i < input->step_count; i++) {
-        const struct oom_step *step = &input->steps[i];
-        bool last = i + 1 == input->step_count;
-        int64_t after =
-            last ? oom_numbers_short_bytes(&input->incident->numbers) : step[1].short_before_bytes;
-        enum oom_domain domain = last ? input->incident->domain : step[1].domain;
-        enum oom_phase phase = last ? input->incident->phase : step[1].phase;
-        if (is_step(step, policy, rung) && step->edits.count > 0 && step->short_before_bytes > 0 &&
-            step->domain == domain && step->phase == phase && after == step->short_before_bytes)
-            return true;
+        if (!left_all_missing(input, i))
+            continue;
+        if (is_step(&input->steps[i], policy, rung))
+            this_one = true;
+        else
+            another = true;
     }
-    return false;
+    /* Numbers that two different remedies leave as they are say nothing about either. */
+    return this_one && !another;
 }
 
 static bool same_value(const char *a, const char *b)

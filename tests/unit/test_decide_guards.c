@@ -132,6 +132,8 @@ static const struct guard guards[] = {
     {"OpenRLHF: new versions refuse the old names", "openrlhf", "gpu forward",
      "--train.micro_batch_size=4; --actor.model_name_or_path=m", "smaller-micro-batch-old",
      "have their new names"},
+    {"OpenRLHF: one old name among new ones is no old version", "openrlhf", "gpu forward",
+     "--train.micro_batch_size=4; --pretrain=m", "smaller-micro-batch-old", "have their new names"},
     {"OpenRLHF: old versions refuse the new names", "openrlhf", "gpu forward",
      "--micro_train_batch_size=4; --pretrain=m", "smaller-micro-batch", "have their old names"},
     {"OpenRLHF: sleeping needs all models on the same GPUs", "openrlhf", "gpu generation",
