@@ -124,6 +124,12 @@ static const struct guard guards[] = {
     {"verl: FSDP's settings are not Megatron's", "verl", "gpu forward",
      VERL "actor_rollout_ref.actor.strategy=megatron", "activation-offload", "FSDP backend"},
 
+    /* Megatron */
+    {"Megatron: a block of all layers is each layer by itself", "megatron", "gpu forward",
+     "--recompute-granularity=full; --recompute-method=block; --recompute-num-layers=16; "
+     "--num-layers=32; --pipeline-model-parallel-size=2",
+     "finer-recompute", "by itself already"},
+
     /* NeMo-RL */
     {"NeMo-RL: Megatron's offload needs Megatron", "nemo-rl", "gpu optimizer",
      "policy.megatron_cfg.enabled=false", "optimizer-offload", "Megatron backend"},
