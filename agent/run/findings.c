@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/run/findings.h"
 
+#include <string.h>
+
 #include "agent/run/body.h"
 #include "agent/run/packages.h"
 #include "agent/run/seen.h"
@@ -19,6 +21,39 @@ int findings_policies(struct run *run, const struct attempt *attempt, struct pol
     return policy_set_fetch(run->api, path, set, err);
 }
 
+static bool is_general(const struct policy_set *set, int index)
+{
+    return index >= 0 && strcmp(oom_policy_name(set->items[index]), "pytorch") == 0;
+}
+
+/* Of make, a launcher in Python, xargs only the general policy is known; what the attempt was seen
+ * to start says more, unless the log contradicts. */
+static int choose(struct run *run, const struct policy_set *set, const struct oom_script *script,
+                  const char *log_framework)
+{
+    int index = policy_set_choose(set, script, run->options.policy, log_framework);
+
+    if (!run->seen || !is_general(set, index) || strcmp(run->options.policy, "pytorch") == 0)
+        return index;
+    int seen = seen_recognise(run->seen, set->items, set->count);
+    if (seen < 0 || is_general(set, seen) ||
+        (log_framework[0] && strcmp(oom_policy_name(set->items[seen]), log_framework) != 0))
+        return index;
+    run->launch.starts_unseen = true;
+    return seen;
+}
+
+int findings_resume(struct run *run, const struct policy_set *set, const struct oom_script *script,
+                    const char *framework)
+{
+    int index = policy_set_choose(set, script, framework, framework);
+
+    run->launch.starts_unseen = strcmp(run->options.policy, framework) != 0 &&
+                                !is_general(set, index) &&
+                                is_general(set, policy_set_choose(set, script, "auto", ""));
+    return index;
+}
+
 int findings_collect(struct run *run, const struct attempt *attempt, struct oom_script *script,
                      const struct oom_incident *incident, struct findings *out,
                      struct oom_error *err)
@@ -26,7 +61,7 @@ int findings_collect(struct run *run, const struct attempt *attempt, struct oom_
     *out = (struct findings){.index = -1};
     if (findings_policies(run, attempt, &out->set, err) < 0)
         return -1;
-    out->index = policy_set_choose(&out->set, script, run->options.policy, incident->framework);
+    out->index = choose(run, &out->set, script, incident->framework);
     out->policy = out->index >= 0 && script ? out->set.items[out->index] : NULL;
     if (out->policy)
         oom_script_values(script, out->policy, &out->values, NULL);

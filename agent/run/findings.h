@@ -18,6 +18,10 @@ struct findings {
 int findings_policies(struct run *run, const struct attempt *attempt, struct policy_set *set,
                       struct oom_error *err);
 
+/* The policy by which the lineage has gone, `framework`; -1: it is gone. */
+int findings_resume(struct run *run, const struct policy_set *set, const struct oom_script *script,
+                    const char *framework);
+
 /* 0, or -1 when the head does not give the policies. `script` may be NULL. */
 int findings_collect(struct run *run, const struct attempt *attempt, struct oom_script *script,
                      const struct oom_incident *incident, struct findings *out,

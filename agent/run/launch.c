@@ -120,6 +120,7 @@ struct oom_script *launch_parse(const struct launch *launch, struct oom_error *e
         .read_side = read_side,
         .place_copy = copies_place,
         .place_copy_arg = (void *)(uintptr_t)&launch->copies,
+        .starts_unseen = launch->starts_unseen,
     };
 
     if (launch->script_index < 0 && !launch->stdin_args)

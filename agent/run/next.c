@@ -80,7 +80,7 @@ static int resume_edits(struct run *run, struct attempt *attempt, const char *fr
     }
     struct oom_script *script = launch_parse(&run->launch, err);
     if (script) {
-        int index = policy_set_choose(&set, script, run->options.policy, framework);
+        int index = findings_resume(run, &set, script, framework);
         rc = index < 0 ? oom_errorf(err, "the policy of this job is gone")
                        : prepare(run, set.items[index], &attempt->edits, err);
         if (rc == 0)

@@ -61,6 +61,7 @@ struct launch {
     char *script_bytes;
     size_t script_length;
     char *script_path;           /* NULL: none */
+    bool starts_unseen;          /* for oom_script_source */
     bool rewrite_in_place;       /* the scheduler's own copy of the script: it is the user's */
     char **stdin_args;           /* the script comes by standard input; its arguments */
     off_t stdin_start;           /* where a file there stood at the start; -1: it is none */

@@ -52,29 +52,47 @@ void seen_add(struct seen *seen, char **argv)
     seen->commands[seen->count++] = argv;
 }
 
-/* True when the policy knows this command line. */
-static bool take(char *const *argv, const struct oom_policy *policy, struct oom_values *values)
+static struct oom_script *as_script(char *const *argv)
 {
     static const char *const nothing[] = {NULL};
     struct oom_script_source source = {.name = "argv", .args = nothing, .environ_list = nothing};
+
+    return oom_script_from_argv((const char *const *)argv, &source, NULL);
+}
+
+/* True when the policy knows this command line; its settings are added to `values`, if not NULL. */
+static bool take(char *const *argv, const struct oom_policy *policy, struct oom_values *values)
+{
     struct oom_values found = {NULL, 0};
-    struct oom_script *script = oom_script_from_argv((const char *const *)argv, &source, NULL);
+    struct oom_script *script = as_script(argv);
     bool known = script && oom_script_recognise(script, &policy, 1) == 0;
 
-    if (known && oom_script_values(script, policy, &found, NULL) == 0)
+    if (known && values && oom_script_values(script, policy, &found, NULL) == 0)
         oom_values_fill(values, &found, OOM_SOURCE_ARGV);
     oom_values_free(&found);
     oom_script_free(script);
     return known;
 }
 
+/* A launcher that is a script shows as its interpreter: "python3 /usr/bin/ray job …". */
+static bool take_any(char *const *argv, const struct oom_policy *policy, struct oom_values *values)
+{
+    return take(argv, policy, values) ||
+           (argv[1] && strchr(argv[1], '/') && take(argv + 1, policy, values));
+}
+
+int seen_recognise(const struct seen *seen, struct oom_policy *const *policies, size_t count)
+{
+    for (size_t p = 0; p < count; p++)
+        for (size_t i = 0; i < seen->count; i++)
+            if (take_any(seen->commands[i], policies[p], NULL))
+                return (int)p;
+    return -1;
+}
+
 void seen_values(const struct seen *seen, const struct oom_policy *policy,
                  struct oom_values *values)
 {
-    for (size_t i = 0; i < seen->count; i++) {
-        char *const *argv = seen->commands[i];
-        /* A launcher that is a script shows as its interpreter: "python3 /usr/bin/ray job …". */
-        if (!take(argv, policy, values) && argv[1] && strchr(argv[1], '/'))
-            take(argv + 1, policy, values);
-    }
+    for (size_t i = 0; i < seen->count; i++)
+        take_any(seen->commands[i], policy, values);
 }

@@ -32,6 +32,9 @@ struct oom_script_source {
     void *read_side_arg;
     oom_place_copy_f *place_copy; /* NULL: no side file can be changed */
     void *place_copy_arg;
+    /* A policy that recognises none of the commands was seen to recognise what one of them starts
+     * (make, a launcher in Python): no command is taken for training by its looks. */
+    bool starts_unseen;
 };
 
 /* Parses. NULL and err (naming line and column) when bash's grammar does not accept it. The
@@ -91,9 +94,10 @@ char **oom_script_log_paths(const struct oom_script *script);
 void oom_script_log_paths_free(char **paths);
 
 /* True when the script's exit status does not tell how the training command ended: that command
- * stands in a pipe without pipefail (`… | tee log`), or in the background without a `wait` that
- * returns its status, and nothing after it decides. A script that handles the failure by itself
- * (`cmd || fallback`, `if ! cmd`) does not mask it: it goes on on purpose. */
+ * stands in a pipe without pipefail (`… | tee log`), in the background without a `wait` that
+ * returns its status, or before other commands without `set -e`, and nothing after it decides. A
+ * script that handles the failure by itself (`cmd || fallback`, `if ! cmd`) does not mask it: it
+ * goes on on purpose. */
 bool oom_script_masks_status(const struct oom_script *script);
 
 /* Did the change arrive? Compares the argv of a process with the edits under the family's rules.

@@ -127,8 +127,10 @@ static void spread_training(struct rw_analysis *a)
 
 static void find_training(struct rw_analysis *a, const struct oom_policy *policy)
 {
+    int ways = policy && a->rw.source->starts_unseen ? 1 : 2;
+
     a->training = 0;
-    for (int guess = 0; guess < 2 && !a->training; guess++) {
+    for (int guess = 0; guess < ways && !a->training; guess++) {
         for (size_t w = 0; w < a->count; w++) {
             for (size_t c = 0; c < a->worlds[w].count; c++) {
                 struct rw_cmd *cmd = &a->worlds[w].cmds[c];

@@ -120,7 +120,7 @@ static int place_one_by_one(struct rw_job *job, struct oom_error *err)
 static int leave_to_exec(struct rw_job *job, const struct oom_edits *edits, struct oom_rewrite *out,
                          struct oom_error *err)
 {
-    bool hidden = job->before.rw.opaque_env;
+    bool hidden = job->before.rw.opaque_env || job->script->source.starts_unseen;
 
     for (size_t w = 0; w < job->before.count; w++)
         for (size_t c = 0; c < job->before.worlds[w].count; c++)
