@@ -121,7 +121,8 @@ static bool only_literals(const struct rung *rung)
 
 /* What the lineage says against a rung; "" nothing. */
 static const char *history_against(const struct making *m, const struct candidate *candidate,
-                                   const char *being_taken_back, char *text, size_t size)
+                                   const char *being_taken_back, bool once_more, char *text,
+                                   size_t size)
 {
     const char *policy = candidate->policy->name;
     const char *name = candidate->rung->name;
@@ -139,7 +140,7 @@ static const char *history_against(const struct making *m, const struct candidat
         snprintf(text, size, "was taken back before: the program refused it");
     else if (lineage_met(m->input, policy, name, STEP_TAKEN_BACK))
         snprintf(text, size, "was taken back before: it made it worse");
-    else if (lineage_changed_nothing(m->input, policy, name))
+    else if (!once_more && lineage_changed_nothing(m->input, policy, name))
         snprintf(text, size,
                  "changed nothing when it was used: the same bytes were missing after it");
     else if (uses > 0 && (candidate->rung->restart || only_literals(candidate->rung)))
@@ -174,7 +175,8 @@ static int take(struct choice *choice, const struct candidate *candidate, double
 /* Asks one rung. 1: it is the one; 0: go on (it may be kept as the best of the weak). */
 static int consider(struct making *m, const struct oom_incident *problem,
                     const struct candidate *candidate, const struct oom_edits *base,
-                    const char *being_taken_back, struct choice *weak, struct choice *choice)
+                    const char *being_taken_back, bool once_more, struct choice *weak,
+                    struct choice *choice)
 {
     struct decide_env env;
     struct rung_plan plan;
@@ -182,7 +184,7 @@ static int consider(struct making *m, const struct oom_incident *problem,
     char why[256];
     int rc = 0;
 
-    if (history_against(m, candidate, being_taken_back, why, sizeof(why))[0])
+    if (history_against(m, candidate, being_taken_back, once_more, why, sizeof(why))[0])
         return making_skip(m, candidate->rung->name, why);
     env_init(&env, candidate->policy, m->policies[0], m->input, problem);
     env.base = base;
@@ -239,8 +241,13 @@ int making_choose(struct making *m, const struct oom_incident *problem,
             continue;
         if (resources_only && strcmp(list[i].rung->kind, "resources") != 0)
             continue;
-        rc = consider(m, problem, &list[i], base, being_taken_back, &weak, choice);
+        rc = consider(m, problem, &list[i], base, being_taken_back, false, &weak, choice);
     }
+    /* Nothing else is left, and that these changed nothing is only what the numbers say. */
+    bool once_more = !weak.found && !resources_only && lineage_numbers_stand_still(m->input);
+    for (size_t i = 0; rc == 0 && once_more && i < count; i++)
+        if (lineage_changed_nothing(m->input, list[i].policy->name, list[i].rung->name))
+            rc = consider(m, problem, &list[i], base, being_taken_back, true, &weak, choice);
     if (rc == 0 && weak.found && !resources_only) {
         /* Nothing is known to be enough: the strongest of those that fall short. */
         take(choice, &weak.candidate, weak.frees_bytes, &weak.edits);

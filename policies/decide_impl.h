@@ -54,9 +54,10 @@ const char *lineage_frozen(const struct oom_case *input, const struct oom_edits 
 /* A knob of these edits that the program has refused before; NULL: none. Taking one away is not
  * asking for it. */
 const char *lineage_rejected(const struct oom_case *input, const struct oom_edits *edits);
-/* The rung was used, and just as many bytes were missing after it as before; false when that was so
- * after another rung as well. */
+/* The rung was used, and just as many bytes were missing after it as before. */
 bool lineage_changed_nothing(const struct oom_case *input, const char *policy, const char *rung);
+/* That was so after two different rungs: the numbers are no measure of either. */
+bool lineage_numbers_stand_still(const struct oom_case *input);
 /* The settings after `edits` are those of an attempt that has already failed. */
 bool lineage_is_repeat(const struct oom_case *input, const struct oom_edits *edits);
 /* Keeps a new number on the near side of one that an earlier step moved away from: what was too

@@ -90,18 +90,25 @@ static bool left_all_missing(const struct oom_case *input, size_t index)
 
 bool lineage_changed_nothing(const struct oom_case *input, const char *policy, const char *rung)
 {
-    bool this_one = false, another = false;
+    for (size_t i = 0; i < input->step_count; i++)
+        if (is_step(&input->steps[i], policy, rung) && left_all_missing(input, i))
+            return true;
+    return false;
+}
+
+bool lineage_numbers_stand_still(const struct oom_case *input)
+{
+    const struct oom_step *first = NULL;
 
     for (size_t i = 0; i < input->step_count; i++) {
         if (!left_all_missing(input, i))
             continue;
-        if (is_step(&input->steps[i], policy, rung))
-            this_one = true;
-        else
-            another = true;
+        if (first && !is_step(first, input->steps[i].policy, input->steps[i].rung))
+            return true;
+        if (!first)
+            first = &input->steps[i];
     }
-    /* Numbers that two different remedies leave as they are say nothing about either. */
-    return this_one && !another;
+    return false;
 }
 
 static bool same_value(const char *a, const char *b)

@@ -208,10 +208,36 @@ static void what_changed_nothing_is_not_repeated(void **state)
     ladder_decide(&run, &decision); /* the very same numbers again */
     assert_string_not_equal(decision.rung, "fewer-tokens");
     assert_non_null(strstr(ladder_skip_why(&decision, "fewer-tokens"), "changed nothing"));
-    /* Nor does another remedy move them: the numbers are no measure, and the ladder goes on. */
-    ladder_apply(&run, &decision);
     oom_decision_free(&decision);
-    take(&run, "fewer-tokens");
+    ladder_end(&run);
+}
+
+static void numbers_that_nothing_moves_are_no_measure(void **state)
+{
+    struct ladder_run run;
+    struct oom_decision decision;
+    bool again = false;
+
+    (void)state;
+    ladder_begin(&run, "megatron", "gpu forward",
+                 RECOMPUTED "--micro-batch-size=8; --global-batch-size=64; --num-layers=8; "
+                            "n.tried=2; n.free=1; n.total=79");
+    take(&run, "smaller-micro-batch");
+    ladder_decide(&run, &decision);
+    while (!again && decision.retry) {
+        ladder_apply(&run, &decision);
+        oom_decision_free(&decision);
+        ladder_decide(&run, &decision);
+        again = strcmp(decision.rung, "smaller-micro-batch") == 0;
+    }
+    assert_true(again);
+    assert_null(ladder_skip_why(&decision, "smaller-micro-batch"));
+    /* Everything else was tried once before. */
+    assert_true(run.step_count > 2);
+    for (size_t i = 0; i + 1 < run.step_count; i++)
+        for (size_t k = i + 1; k < run.step_count; k++)
+            assert_string_not_equal(run.steps[i].rung, run.steps[k].rung);
+    oom_decision_free(&decision);
     ladder_end(&run);
 }
 
@@ -622,6 +648,7 @@ int main(void)
         cmocka_unit_test(growth_in_another_phase_is_progress),
         cmocka_unit_test(a_problem_moved_to_the_host_gets_memory_or_goes_back),
         cmocka_unit_test(what_changed_nothing_is_not_repeated),
+        cmocka_unit_test(numbers_that_nothing_moves_are_no_measure),
         cmocka_unit_test(too_high_here_and_too_low_there_meets_in_between),
         cmocka_unit_test(one_identical_restart_for_a_card_that_others_hold),
         cmocka_unit_test(the_global_batch_is_kept),
