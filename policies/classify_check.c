@@ -24,18 +24,19 @@ static bool matches(const struct oom_signatures *set, const struct signature *si
     return found && oom_signature_confirms(set, sig, scratch, line, strlen(line));
 }
 
-static bool taken_away(const struct oom_signatures *set, pcre2_match_data *scratch,
-                       const char *line)
+/* What takes the line from signatures of memory; NULL: nothing. */
+static const char *taken_by(const struct oom_signatures *set, pcre2_match_data *scratch,
+                            const char *line)
 {
     struct line_view view = {.text = line, .length = strlen(line)};
 
     oom_line_speaker(&view);
     if (view.shell)
-        return true;
+        return "it reads like a command or a comment";
     for (size_t i = 0; i < set->count; i++)
         if (set->items[i].kind == SIG_LOOK_ALIKE && matches(set, &set->items[i], scratch, line))
-            return true;
-    return false;
+            return set->items[i].id;
+    return NULL;
 }
 
 static int complain(json_t *list, const struct signature *sig, const char *line, const char *what)
@@ -58,14 +59,18 @@ static int check_one(const struct oom_signatures *set, const struct signature *s
         rc |= complain(list, sig, "", "has no look-alike");
     for (size_t i = 0; i < json_array_size(examples); i++) {
         const char *line = json_string_value(json_array_get(examples, i));
+        const char *taker = memory ? taken_by(set, scratch, line) : NULL;
+        char what[160];
+        snprintf(what, sizeof(what), "an example that a look-alike takes away (%s)",
+                 taker ? taker : "");
         if (!matches(set, sig, scratch, line))
             rc |= complain(list, sig, line, "an example that does not match");
-        else if (memory && taken_away(set, scratch, line))
-            rc |= complain(list, sig, line, "an example that a look-alike signature takes away");
+        else if (taker)
+            rc |= complain(list, sig, line, what);
     }
     for (size_t i = 0; i < json_array_size(look_alikes); i++) {
         const char *line = json_string_value(json_array_get(look_alikes, i));
-        if (matches(set, sig, scratch, line) && !(memory && taken_away(set, scratch, line)))
+        if (matches(set, sig, scratch, line) && !(memory && taken_by(set, scratch, line)))
             rc |= complain(list, sig, line, "a look-alike that matches");
     }
     return rc;

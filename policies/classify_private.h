@@ -174,6 +174,7 @@ struct oom_signatures {
 #define SIGNATURES_MAX  4000
 #define FRAME_RULES_MAX 8000
 
+extern const char *const oom_sig_kinds[]; /* by kind; ends with NULL */
 const char *oom_sig_kind_name(enum sig_kind kind);
 int oom_sig_kind_parse(const char *name, enum sig_kind *out);
 int oom_strength_parse(const char *name, int *out);

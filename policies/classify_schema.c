@@ -64,6 +64,16 @@ static const char *const signature_keys[] = {
     "settles", "with",   "without",    "own",      "verbatim",    NULL,
 };
 
+const char *const oom_schema_domains[] = {"gpu", "host", "shm", "kv_cache", "none", NULL};
+const char *const oom_schema_phases[] = {
+    "init",       "generation", "forward", "backward", "optimizer", "log_probs", "weight_sync",
+    "collective", "checkpoint", "data",    "eval",     "unknown",   NULL,
+};
+const char *const oom_schema_directions[] = {"lower", "raise", NULL};
+const char *const oom_schema_strengths[] = {"marker", "work",     "step",    "scope",
+                                            "outer",  "override", "message", NULL};
+static const char *const edges[] = {"begin", "end", "toggle", NULL};
+
 static int take_words(const struct reading *r, json_t *object, struct signature *sig)
 {
     const char *word = NULL;
@@ -71,27 +81,22 @@ static int take_words(const struct reading *r, json_t *object, struct signature 
     if (oom_schema_take_string(r, object, "domain", &word))
         return -1;
     if (word && oom_domain_parse(word, &sig->domain))
-        return oom_schema_refuse(r, "domain", "must be gpu, host, shm, kv_cache or none");
+        return oom_schema_refuse_word(r, "domain", word, oom_schema_domains);
     word = NULL;
     if (oom_schema_take_string(r, object, "phase", &word))
         return -1;
     if (word && oom_phase_parse(word, &sig->phase))
-        return oom_schema_refuse(r, "phase",
-                                 "is no phase: init, generation, forward, backward, optimizer, "
-                                 "log_probs, weight_sync, collective, checkpoint, data, eval, "
-                                 "unknown");
+        return oom_schema_refuse_word(r, "phase", word, oom_schema_phases);
     word = NULL;
     if (oom_schema_take_string(r, object, "strength", &word))
         return -1;
     if (word && oom_strength_parse(word, &sig->phase_strength))
-        return oom_schema_refuse(r, "strength",
-                                 "must be marker, work, step, scope, outer, override or "
-                                 "message");
+        return oom_schema_refuse_word(r, "strength", word, oom_schema_strengths);
     word = NULL;
     if (oom_schema_take_string(r, object, "direction", &word))
         return -1;
     if (word && oom_direction_parse(word, &sig->direction))
-        return oom_schema_refuse(r, "direction", "must be lower or raise");
+        return oom_schema_refuse_word(r, "direction", word, oom_schema_directions);
     word = NULL;
     if (oom_schema_take_string(r, object, "edge", &word))
         return -1;
@@ -102,26 +107,7 @@ static int take_words(const struct reading *r, json_t *object, struct signature 
     else if (word && strcmp(word, "toggle") == 0)
         sig->edge = EDGE_TOGGLE;
     else if (word)
-        return oom_schema_refuse(r, "edge", "must be begin, end or toggle");
-    return 0;
-}
-
-static int take_numbers(const struct reading *r, json_t *object, bool nocase, struct signature *sig)
-{
-    json_t *numbers = json_object_get(object, "numbers");
-
-    if (!numbers)
-        return 0;
-    if (!json_is_array(numbers) || json_array_size(numbers) > SIG_NUMBERS_MAX)
-        return oom_schema_refuse(r, "numbers", "must be an array of at most 6 expressions");
-    for (size_t i = 0; i < json_array_size(numbers); i++) {
-        const char *pattern = json_string_value(json_array_get(numbers, i));
-        if (!pattern)
-            return oom_schema_refuse(r, "numbers", "must hold strings");
-        if (oom_schema_take_regex(r, "numbers", pattern, nocase, &sig->numbers[sig->number_count]))
-            return -1;
-        sig->number_count++;
-    }
+        return oom_schema_refuse_word(r, "edge", word, edges);
     return 0;
 }
 
@@ -149,7 +135,7 @@ static int check_sense(const struct reading *r, const struct signature *sig)
     if (sig->kind == SIG_LOOK_ALIKE && json_is_true(json_object_get(sig->json, "nocase")))
         return oom_schema_refuse(r, "nocase", "is not for look-alikes: list the spellings");
     if (sig->framework && strlen(sig->framework) > 31)
-        return oom_schema_refuse(r, "framework", "is too long");
+        return oom_schema_refuse(r, "framework", "is longer than 31 bytes");
     return 0;
 }
 
@@ -175,15 +161,15 @@ static int take_signature(struct reading *r, json_t *object, const char *family)
     r->set->count++; /* from here on the set frees what it holds */
     for (size_t i = 0; i + 1 < r->set->count; i++)
         if (strcmp(r->set->items[i].id, id) == 0)
-            return oom_schema_refuse(r, "id", "is used twice");
+            return oom_schema_refuse(r, "id",
+                                     "is used twice: here or in a file that was read before");
     if (oom_schema_check_keys(r, object, signature_keys) ||
         oom_schema_take_string(r, object, "kind", &kind))
         return -1;
-    if (!kind || oom_sig_kind_parse(kind, &sig->kind))
-        return oom_schema_refuse(r, "kind",
-                                 "must be oom, wrapper, suspect, look_alike, recovered, detail, "
-                                 "secondary, failure, progress, finished, restart, phase, "
-                                 "context, quote, framework, traceback or frame");
+    if (!kind)
+        return oom_schema_refuse(r, "kind", "is needed: oom, look_alike, ...");
+    if (oom_sig_kind_parse(kind, &sig->kind))
+        return oom_schema_refuse_word(r, "kind", kind, oom_sig_kinds);
     json_t *confidence = json_object_get(object, "confidence");
     if (confidence && (!json_is_number(confidence) || json_number_value(confidence) < 0 ||
                        json_number_value(confidence) > 1))
@@ -205,7 +191,7 @@ static int take_signature(struct reading *r, json_t *object, const char *family)
         oom_schema_take_bool(r, object, "traceback", &sig->traceback) ||
         oom_schema_take_regex_key(r, object, "match", nocase, &sig->match) ||
         oom_schema_take_regex_key(r, object, "unless", nocase, &sig->unless) ||
-        take_numbers(r, object, nocase, sig) || take_words(r, object, sig) ||
+        oom_schema_take_numbers(r, object, nocase, sig) || take_words(r, object, sig) ||
         oom_schema_take_int(r, object, "within", 1, 100000000, &sig->within_lines) ||
         oom_schema_take_int(r, object, "priority", 0, 1000, &sig->priority) ||
         oom_schema_take_string(r, object, "framework", &sig->framework) ||
@@ -231,7 +217,7 @@ static const char *const document_keys[] = {"family", "about", "signatures", "fr
 int oom_schema_add(struct oom_signatures *set, json_t *document, const char *name,
                    struct oom_error *err)
 {
-    struct reading r = {set, name, "document", err};
+    struct reading r = {.set = set, .document = name, .id = "document", .err = err};
     json_t *signatures = json_object_get(document, "signatures");
     json_t *frames = json_object_get(document, "frames");
     const char *family = json_string_value(json_object_get(document, "family"));
@@ -256,7 +242,7 @@ int oom_schema_add(struct oom_signatures *set, json_t *document, const char *nam
         if (take_signature(&r, json_array_get(signatures, i), family))
             return -1;
     for (size_t i = 0; i < json_array_size(frames); i++)
-        if (oom_schema_take_frame(&r, json_array_get(frames, i)))
+        if (oom_schema_take_frame(&r, json_array_get(frames, i), i))
             return -1;
     return 0;
 }

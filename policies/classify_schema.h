@@ -11,11 +11,19 @@ struct reading {
     struct oom_signatures *set;
     const char *document;
     const char *id; /* of the signature or rule being read */
+    char place[32]; /* what `id` is for a rule */
     struct oom_error *err;
 };
 
 /* classify_schema_values.c */
 int oom_schema_refuse(const struct reading *r, const char *key, const char *reason);
+/* A word that is none of `known` (ends with NULL). */
+int oom_schema_refuse_word(const struct reading *r, const char *key, const char *word,
+                           const char *const *known);
+extern const char *const oom_schema_domains[];
+extern const char *const oom_schema_phases[];
+extern const char *const oom_schema_directions[];
+extern const char *const oom_schema_strengths[];
 int oom_schema_check_keys(const struct reading *r, json_t *object, const char *const *known);
 int oom_schema_take_string(const struct reading *r, json_t *object, const char *key,
                            const char **out);
@@ -28,8 +36,13 @@ int oom_schema_take_regex(const struct reading *r, const char *key, const char *
 int oom_schema_take_regex_key(const struct reading *r, json_t *object, const char *key, bool nocase,
                               pcre2_code **out);
 
+/* classify_schema_numbers.c: "numbers", expressions whose groups have names that are known. */
+int oom_schema_take_numbers(const struct reading *r, json_t *object, bool nocase,
+                            struct signature *sig);
+
 /* classify_schema_frames.c */
 int oom_schema_rule_append(const struct reading *r, const struct frame_rule *rule);
-int oom_schema_take_frame(struct reading *r, json_t *object);
+/* The rule with this number. */
+int oom_schema_take_frame(struct reading *r, json_t *object, size_t index);
 
 #endif

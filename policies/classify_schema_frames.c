@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Frame rules: which function of which file tells the phase. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "policies/classify_schema.h"
@@ -33,36 +34,38 @@ static int frame_add(struct reading *r, json_t *object, const char *function)
         oom_schema_take_string(r, object, "phase", &word))
         return -1;
     if (!rule.function && !rule.file)
-        return oom_errorf(r->err, "%s: frames: a rule needs \"function\" or \"file\"", r->document);
+        return oom_errorf(r->err, "%s: %s: a rule needs \"function\" or \"file\"", r->document,
+                          r->id);
     if (word && oom_phase_parse(word, &rule.phase))
-        return oom_schema_refuse(r, "phase", "is no phase");
+        return oom_schema_refuse_word(r, "phase", word, oom_schema_phases);
     bool phase = word != NULL;
     word = NULL;
     if (oom_schema_take_string(r, object, "domain", &word))
         return -1;
     if (word && oom_domain_parse(word, &rule.domain))
-        return oom_schema_refuse(r, "domain", "must be gpu, host, shm or kv_cache");
+        return oom_schema_refuse_word(r, "domain", word, oom_schema_domains);
     if (!phase && !word && !rule.reset)
         return oom_schema_refuse(r, "phase", "is needed (or \"domain\", or \"reset\": true)");
     word = NULL;
     if (oom_schema_take_string(r, object, "strength", &word))
         return -1;
     if (word && oom_strength_parse(word, &rule.strength))
-        return oom_schema_refuse(r, "strength", "must be work, step, scope, outer or override");
+        return oom_schema_refuse_word(r, "strength", word, oom_schema_strengths);
     word = NULL;
     if (oom_schema_take_string(r, object, "direction", &word))
         return -1;
     if (word && oom_direction_parse(word, &rule.direction))
-        return oom_schema_refuse(r, "direction", "must be lower or raise");
+        return oom_schema_refuse_word(r, "direction", word, oom_schema_directions);
     return oom_schema_rule_append(r, &rule);
 }
 
-int oom_schema_take_frame(struct reading *r, json_t *object)
+int oom_schema_take_frame(struct reading *r, json_t *object, size_t index)
 {
     const char *function = NULL;
     json_t *functions;
 
-    r->id = "frames";
+    snprintf(r->place, sizeof(r->place), "rule %zu of \"frames\"", index + 1);
+    r->id = r->place;
     if (!json_is_object(object))
         return oom_errorf(r->err, "%s: \"frames\" must hold objects", r->document);
     if (oom_schema_check_keys(r, object, frame_keys) ||

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "policies/classify_schema.h"
+#include "policies/near.h"
 
 #define REGEX_MAX 1024
 
@@ -15,29 +16,6 @@ int oom_schema_refuse(const struct reading *r, const char *key, const char *reas
 
 /* --- unknown keys --------------------------------------------------------------------------- */
 
-static size_t edit_distance(const char *a, const char *b)
-{
-    size_t row[40];
-    size_t m = strlen(a);
-    size_t n = strlen(b);
-
-    if (m >= 40 || n >= 40)
-        return 99;
-    for (size_t j = 0; j <= n; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= m; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= n; j++) {
-            size_t change = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            size_t best = row[j] < row[j - 1] ? row[j] + 1 : row[j - 1] + 1;
-            row[j] = change < best ? change : best;
-        }
-    }
-    return row[n];
-}
-
 int oom_schema_check_keys(const struct reading *r, json_t *object, const char *const *known)
 {
     const char *key;
@@ -45,25 +23,40 @@ int oom_schema_check_keys(const struct reading *r, json_t *object, const char *c
 
     json_object_foreach(object, key, value)
     {
-        const char *near = NULL;
-        size_t near_distance = 3;
+        struct near near;
         bool found = false;
-        for (const char *const *k = known; *k; k++) {
-            size_t distance = edit_distance(key, *k);
-            found |= distance == 0;
-            if (distance < near_distance) {
-                near = *k;
-                near_distance = distance;
-            }
+        near_init(&near, key);
+        for (const char *const *k = known; *k && !found; k++) {
+            found = strcmp(key, *k) == 0;
+            near_offer(&near, *k);
         }
         if (found)
             continue;
-        if (near)
+        if (near.best)
             return oom_errorf(r->err, "%s: %s: unknown key \"%s\" (did you mean \"%s\"?)",
-                              r->document, r->id, key, near);
+                              r->document, r->id, key, near.best);
         return oom_errorf(r->err, "%s: %s: unknown key \"%s\"", r->document, r->id, key);
     }
     return 0;
+}
+
+int oom_schema_refuse_word(const struct reading *r, const char *key, const char *word,
+                           const char *const *known)
+{
+    char list[256] = "";
+    struct near near;
+    size_t have = 0;
+
+    near_init(&near, word);
+    for (const char *const *k = known; *k; k++) {
+        near_offer(&near, *k);
+        have += (size_t)snprintf(list + have, sizeof(list) - have, "%s%s", have ? ", " : "", *k);
+        if (have >= sizeof(list))
+            break;
+    }
+    return oom_errorf(r->err, "%s: %s: \"%s\": is \"%s\"%s%s%s; it may be %s", r->document, r->id,
+                      key, word, near.best ? " (did you mean \"" : "", near.best ? near.best : "",
+                      near.best ? "\"?)" : "", list);
 }
 
 /* --- values --------------------------------------------------------------------------------- */
@@ -150,7 +143,8 @@ int oom_schema_take_regex(const struct reading *r, const char *key, const char *
     PCRE2_SIZE offset;
 
     if (strlen(pattern) > REGEX_MAX || expand(pattern, expanded, sizeof(expanded)))
-        return oom_schema_refuse(r, key, "is too long");
+        return oom_errorf(r->err, "%s: %s: \"%s\": is longer than %d bytes: make it two signatures",
+                          r->document, r->id, key, REGEX_MAX);
     *out = pcre2_compile((PCRE2_SPTR)expanded, PCRE2_ZERO_TERMINATED,
                          (nocase ? PCRE2_CASELESS : 0) | PCRE2_NEVER_BACKSLASH_C, &code, &offset,
                          NULL);

@@ -5,7 +5,7 @@
 
 #include "policies/classify_private.h"
 
-static const char *const kinds[] = {
+const char *const oom_sig_kinds[] = {
     [SIG_OOM] = "oom",
     [SIG_WRAPPER] = "wrapper",
     [SIG_SUSPECT] = "suspect",
@@ -23,17 +23,18 @@ static const char *const kinds[] = {
     [SIG_FRAMEWORK] = "framework",
     [SIG_TRACEBACK] = "traceback",
     [SIG_FRAME] = "frame",
+    NULL,
 };
 
 const char *oom_sig_kind_name(enum sig_kind kind)
 {
-    return kinds[kind];
+    return oom_sig_kinds[kind];
 }
 
 int oom_sig_kind_parse(const char *name, enum sig_kind *out)
 {
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
-        if (strcmp(kinds[i], name) == 0) {
+    for (size_t i = 0; oom_sig_kinds[i]; i++)
+        if (strcmp(oom_sig_kinds[i], name) == 0) {
             *out = (enum sig_kind)i;
             return 0;
         }

@@ -8,6 +8,7 @@
 #include "agent/ctl/common.h"
 #include "agent/ctl/ctl.h"
 #include "agent/evidence/sigset.h"
+#include "policies/near.h"
 
 static int fail(const struct oom_error *err)
 {
@@ -68,6 +69,7 @@ static int show_verb(int argc, char **argv)
     size_t i;
     const json_t *sig;
     int status = 1;
+    struct near near;
 
     if (argc != 2) {
         fprintf(stderr, "usage: oomctl signatures show SIGNATURE\n");
@@ -76,17 +78,21 @@ static int show_verb(int argc, char **argv)
     json_t *list = load(&err);
     if (!list)
         return fail(&err);
+    near_init(&near, argv[1]);
     json_array_foreach(list, i, sig)
     {
+        near_offer(&near, text_of(sig, "id"));
         if (strcmp(text_of(sig, "id"), argv[1]) != 0)
             continue;
         ctl_print_json(sig);
         status = 0;
     }
-    json_decref(list);
     if (status)
-        fprintf(stderr, "oomctl signatures: no signature \"%s\" (`oomctl signatures list`)\n",
-                argv[1]);
+        fprintf(stderr,
+                near.best ? "oomctl signatures: no signature \"%s\" (did you mean \"%s\"?)\n"
+                          : "oomctl signatures: no signature \"%s\" (see `%s`)\n",
+                argv[1], near.best ? near.best : "oomctl signatures list");
+    json_decref(list);
     return status;
 }
 
@@ -110,12 +116,13 @@ static int test_verb(int argc, char **argv)
     json_t *faults = oom_signatures_check(set);
     json_array_foreach(faults, i, fault)
     {
-        printf("%s: %s: %s\n", text_of(fault, "signature"), text_of(fault, "what"),
-               text_of(fault, "line"));
+        const char *line = text_of(fault, "line");
+        printf("%s: %s%s%s\n", text_of(fault, "signature"), text_of(fault, "what"),
+               *line ? ": " : "", line);
     }
     size_t count = json_array_size(faults);
     json_t *list = oom_signatures_to_json(set);
-    printf("%zu signatures, %zu faults\n", json_array_size(list), count);
+    printf("%zu signatures, %zu fault%s\n", json_array_size(list), count, count == 1 ? "" : "s");
     int status = !faults ? 2 : count > 0 ? 1 : 0;
     json_decref(list);
     json_decref(faults);

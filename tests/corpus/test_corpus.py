@@ -284,6 +284,16 @@ def test_site_signatures(tmp_path):
     run = subprocess.run([str(OOMCTL), "signatures", "show", "site.frobnicator"], env=env,
                          capture_output=True)
     assert json.loads(run.stdout)["family"] == "site"
+    run = subprocess.run([str(OOMCTL), "signatures", "show", "site.frobnicater"], env=env,
+                         capture_output=True)
+    assert run.returncode == 1 and b'did you mean "site.frobnicator"' in run.stderr
+    site.write_text(json.dumps({"family": "site", "signatures": [{
+        "id": "x", "kind": "oom", "domain": "host", "find": ["frobnicator"],
+        "examples": ["# frobnicator"]}]}))
+    run = subprocess.run([str(OOMCTL), "signatures", "test"], env=env, capture_output=True)
+    assert run.returncode == 1 and b"2 faults" in run.stdout
+    assert b"site.x: has no look-alike\n" in run.stdout
+    assert b"takes away (it reads like a command or a comment): # frobnicator" in run.stdout
     site.write_text('{"family": "site", "signatures": [{"id": "x", "kind": "oom", "domian": "gpu", '
                     '"find": ["abc"]}]}')
     run = subprocess.run([str(OOMCTL), "diagnose"], env=env, capture_output=True, input=b"x")

@@ -84,8 +84,14 @@ static void bad_documents_are_refused_with_a_reason(void **state)
     refuse("{\"family\":\"t\",\"signatures\":[{\"id\":\"a\",\"kind\":\"omm\"}]}", "\"kind\"");
     refuse(SIG("\"domain\":\"disk\""), "t.a: \"domain\"");
     refuse(SIG("\"phase\":\"init\""), "\"domain\": is needed");
-    refuse(SIG("\"domain\":\"gpu\",\"phase\":\"sleep\""), "is no phase");
-    refuse(SIG("\"domain\":\"gpu\",\"direction\":\"up\""), "lower or raise");
+    refuse(SIG("\"domain\":\"gpu\",\"phase\":\"sleep\""), "it may be init, generation");
+    refuse(SIG("\"domain\":\"gpu\",\"direction\":\"up\""), "it may be lower, raise");
+    refuse(SIG("\"domain\":\"hots\""), "is \"hots\" (did you mean \"host\"?)");
+    refuse(SIG("\"domain\":\"gpu\",\"strength\":\"scoop\""), "did you mean \"scope\"");
+    refuse(SIG("\"domain\":\"gpu\",\"edge\":\"start\""), "it may be begin, end, toggle");
+    refuse(SIG("\"domain\":\"gpu\",\"numbers\":[\"(?<tryed>%size%)\"]"), "did you mean \"tried\"");
+    refuse(SIG("\"domain\":\"gpu\",\"numbers\":[\"(?<tried_mib>%size%)\"]"), "tried_mib");
+    refuse(SIG("\"domain\":\"gpu\",\"numbers\":[\"%size% free\"]"), "a group with a name");
     refuse(SIG("\"domain\":\"gpu\",\"match\":\"(\""), "t.a: \"match\"");
     refuse(SIG("\"domain\":\"gpu\",\"numbers\":[\"[\"]"), "t.a: \"numbers\"");
     refuse(SIG("\"domain\":\"gpu\",\"numbers\":\"x\""), "array");
@@ -102,11 +108,27 @@ static void bad_documents_are_refused_with_a_reason(void **state)
     refuse("{\"family\":\"t\",\"signatures\":[{\"id\":\"a\",\"kind\":\"phase\",\"find\":[\"abc\"]},"
            "{\"id\":\"a\",\"kind\":\"phase\",\"find\":[\"abc\"]}]}",
            "used twice");
+    refuse(
+        "{\"family\":\"t\",\"frames\":[{\"function\":\"f\",\"phase\":\"init\"},{\"function\":\"g\","
+        "\"phase\":\"trainer\"}]}",
+        "rule 2 of \"frames\": \"phase\": is \"trainer\"");
     refuse("{\"family\":\"t\",\"frames\":[{\"phase\":\"init\"}]}", "\"function\" or \"file\"");
     refuse("{\"family\":\"t\",\"frames\":[{\"function\":\"f\"}]}", "\"phase\"");
     refuse("{\"family\":\"t\",\"frames\":[{\"function\":\"f\",\"phase\":\"init\","
            "\"strength\":\"big\"}]}",
            "\"strength\"");
+}
+
+static void too_long_an_expression_is_told_its_limit(void **state)
+{
+    char text[2048];
+    char long_one[1100];
+
+    (void)state;
+    memset(long_one, 'x', sizeof(long_one) - 1);
+    long_one[sizeof(long_one) - 1] = '\0';
+    snprintf(text, sizeof(text), SIG("\"domain\":\"gpu\",\"match\":\"%s\""), long_one);
+    refuse(text, "longer than 1024 bytes");
 }
 
 static void a_refused_document_leaves_the_others(void **state)
@@ -140,6 +162,7 @@ int main(void)
         cmocka_unit_test(shipped_keep_their_promise),
         cmocka_unit_test(broken_promises_are_found),
         cmocka_unit_test(bad_documents_are_refused_with_a_reason),
+        cmocka_unit_test(too_long_an_expression_is_told_its_limit),
         cmocka_unit_test(a_refused_document_leaves_the_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
