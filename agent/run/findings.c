@@ -70,6 +70,8 @@ int findings_collect(struct run *run, const struct attempt *attempt, struct oom_
     if (out->policy)
         proof_values(run, out->policy, &out->values);
     body_overlay(&out->values, &attempt->edits);
+    if (incident->cause.node)
+        oom_values_set(&out->values, "failed.node", incident->cause.node, OOM_SOURCE_LOG, NULL);
     if (run->sched && run->sched->describe)
         run->sched->describe(run->job, &out->values, NULL);
     /* Slurm's answer takes a while, and only more memory could depend on it. */

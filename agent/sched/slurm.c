@@ -14,15 +14,17 @@
 #include "agent/lib/config.h"
 #include "agent/sched/sched.h"
 #include "agent/sched/slurm_accepts.h"
+#include "agent/sched/slurm_components.h"
 #include "agent/sched/slurm_dependents.h"
 #include "agent/sched/slurm_fields.h"
 #include "agent/sched/slurm_marked.h"
+#include "agent/sched/slurm_requeue.h"
 #include "agent/sched/slurm_rest.h"
 #include "db/db.h"
 
 extern char **environ;
 
-enum { CALL_MS = 10000, UPDATE_FOR_MS = 4000, MAX_WORDS = 1024 };
+enum { CALL_MS = 10000, MAX_WORDS = 1024 };
 
 /* A task of an array is named ARRAY_TASK: the raw id of its last task is the array's own, and a
  * requeue by that id would queue the whole array again. */
@@ -86,13 +88,35 @@ static int64_t partition_max_mib(const char *partition)
     return most;
 }
 
+/* Of all components together; 0 where the site does not account for GPUs
+ * (AccountingStorageTRES=gres/gpu). */
+static int64_t gpus_of_all(const char *text)
+{
+    int64_t count = 0;
+    char word[256];
+
+    for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line != '\0') {
+        char *own = strndup(line, strcspn(line, "\n"));
+        const char *gpus = own && (slurm_field(own, "AllocTRES", word, sizeof(word)) ||
+                                   slurm_field(own, "TRES", word, sizeof(word)))
+                               ? strstr(word, "gres/gpu=")
+                               : NULL;
+        if (gpus)
+            count += atoll(gpus + strlen("gres/gpu="));
+        free(own);
+    }
+    return count;
+}
+
 static int describe(const char *job, struct oom_values *facts, struct oom_error *err)
 {
     const char *show[] = {"scontrol", "-o", "show", "job", job, NULL};
-    char *text = NULL, word[256];
+    char *all = NULL, word[256];
 
-    if (child_expect(show, CALL_MS, &text, err) < 0)
+    if (child_expect(show, CALL_MS, &all, err) < 0)
         return -1;
+    int64_t gpus = gpus_of_all(all);
+    char *text = slurm_component_on(all, oom_values_get(facts, "failed.node"));
     if (slurm_field(text, "JobState", word, sizeof(word)))
         oom_values_set(facts, "sched.state", word, OOM_SOURCE_SCHEDULER, NULL);
     if (slurm_field(text, "Requeue", word, sizeof(word)))
@@ -105,13 +129,8 @@ static int describe(const char *job, struct oom_values *facts, struct oom_error 
         if (strptime(word, "%Y-%m-%dT%H:%M:%S", &end))
             set_fact(facts, "slurm.time_left_s", (int64_t)(mktime(&end) - time(NULL)));
     }
-    /* Only where the site accounts for GPUs: AccountingStorageTRES=gres/gpu. */
-    if (slurm_field(text, "AllocTRES", word, sizeof(word)) ||
-        slurm_field(text, "TRES", word, sizeof(word))) {
-        const char *gpus = strstr(word, "gres/gpu=");
-        if (gpus && atoll(gpus + 9) > 0)
-            set_fact(facts, "slurm.gpus", atoll(gpus + 9));
-    }
+    if (gpus > 0)
+        set_fact(facts, "slurm.gpus", gpus);
     if (slurm_field(text, "ExcNodeList", word, sizeof(word)) && strcmp(word, "(null)") != 0)
         oom_values_set(facts, "slurm.excluded", word, OOM_SOURCE_SCHEDULER, NULL);
     int64_t mem_mib = -1;
@@ -125,7 +144,7 @@ static int describe(const char *job, struct oom_values *facts, struct oom_error 
         word[strcspn(word, ",")] = '\0';
         oom_values_set(facts, "slurm.partition", word, OOM_SOURCE_SCHEDULER, NULL);
     }
-    free(text);
+    free(all);
     return 0;
 }
 
@@ -138,114 +157,6 @@ static int limits(struct oom_values *facts, struct oom_error *err)
         return oom_errorf(err, "the most memory of a node is not known");
     set_fact(facts, "slurm.mem_max_mib", most);
     return 0;
-}
-
-/* Not "now": while a job is COMPLETING that would be replaced by the default delay (cred_expire,
- * 120 s), and a node refuses a credential of the second in which it has revoked the job's last one
- * ("Job credential revoked": the job fails without having started). Seen on 22.05. */
-static const char SOON[] = "now+2";
-
-/* An update argument vector: scontrol update JobId=… and the resources as Slurm names them. */
-static int update(const char *job, const struct oom_edits *resources, const char *start,
-                  struct oom_error *err)
-{
-    char id[80], mem[64], when[64], excluded[4200];
-    const char *argv[8] = {"scontrol", "update", id};
-    int n = 3;
-
-    snprintf(id, sizeof(id), "JobId=%s", job);
-    for (size_t i = 0; i < resources->count; i++)
-        if (strcmp(resources->items[i].knob, "slurm:mem") == 0 && resources->items[i].new_value) {
-            snprintf(mem, sizeof(mem), "MinMemoryNode=%s", resources->items[i].new_value);
-            argv[n++] = mem;
-        }
-    for (size_t i = 0; i < resources->count; i++)
-        if (strcmp(resources->items[i].knob, "slurm:exclude") == 0 &&
-            resources->items[i].new_value) {
-            snprintf(excluded, sizeof(excluded), "ExcNodeList=%s", resources->items[i].new_value);
-            argv[n++] = excluded;
-            break;
-        }
-    snprintf(when, sizeof(when), "StartTime=%s", start);
-    argv[n++] = when;
-    argv[n] = NULL;
-    return child_expect(argv, CALL_MS, NULL, err);
-}
-
-static int update_until(const char *job, const struct oom_edits *resources, const char *start,
-                        struct oom_error *err)
-{
-    struct timespec nap = {0, 50 * 1000 * 1000};
-    int64_t deadline_ms = db_now_ms() + UPDATE_FOR_MS;
-
-    while (update(job, resources, start, err) < 0) {
-        if (db_now_ms() > deadline_ms)
-            return -1;
-        nanosleep(&nap, NULL);
-    }
-    return 0;
-}
-
-static int release(const char *job, struct oom_error *err)
-{
-    const char *argv[] = {"scontrol", "release", job, NULL};
-
-    return child_expect(argv, CALL_MS, NULL, err);
-}
-
-/* Of a job that has ended: held, changed, released. Dependents that have seen it fail wait for
- * good ("DependencyNeverSatisfied") until they are pointed to it anew. */
-static int requeue_ended(const char *job, const struct oom_edits *resources, struct oom_error *err)
-{
-    const char *again[] = {"scontrol", "requeuehold", job, NULL};
-
-    if (child_expect(again, CALL_MS, NULL, err) < 0 ||
-        update_until(job, resources, SOON, err) < 0 || slurm_dependents_repoint(job, job, err) < 0)
-        return -1;
-    return release(job, err);
-}
-
-/* While the job is RUNNING, requeue makes it COMPLETING, and sends CONT and TERM to all its
- * processes, also to the scontrol that asks for it: they are ignored here, which exec keeps.
- * While it is COMPLETING the owner may already change it. Seen on 22.05. */
-static int requeue(const char *job, int restart, const struct oom_edits *resources,
-                   struct oom_error *err)
-{
-    const char *again[] = {"scontrol", "requeue", job, NULL};
-    const char *show[] = {"scontrol", "-o", "show", "job", job, NULL};
-    char *text = NULL, state[64] = "", restarts[32] = "0", reason[64] = "";
-    int rc = 0;
-
-    if (child_expect(show, CALL_MS, &text, err) < 0)
-        return -1;
-    slurm_field(text, "JobState", state, sizeof(state));
-    slurm_field(text, "Restarts", restarts, sizeof(restarts));
-    slurm_field(text, "Reason", reason, sizeof(reason));
-    free(text);
-    bool pending = strcmp(state, "PENDING") == 0;
-    bool live = strcmp(state, "RUNNING") == 0 || strcmp(state, "COMPLETING") == 0 ||
-                strcmp(state, "SUSPENDED") == 0;
-    bool asked = atoi(restarts) > restart;
-    if (!pending && !live && !asked)
-        return requeue_ended(job, resources, err);
-    void (*old_term)(int) = signal(SIGTERM, SIG_IGN);
-    void (*old_cont)(int) = signal(SIGCONT, SIG_IGN);
-    if (!pending && !asked)
-        rc = child_expect(again, CALL_MS, NULL, err);
-    if (rc == 0)
-        rc = update_until(job, resources, SOON, err);
-    /* By requeue_ended, which did not come to its end. */
-    if (rc == 0 && pending && strcmp(reason, "job_requeued_in_held_state") == 0)
-        rc = release(job, err);
-    /* Who waits for a whole array is judged when a task has failed, be it COMPLETING: seen
-     * on 22.05. */
-    if (rc == 0 && strcmp(state, "COMPLETING") == 0 && strchr(job, '_'))
-        rc = slurm_dependents_repoint(job, job, err) < 0 ? -1 : 0;
-    if (rc < 0) {
-        signal(SIGTERM, old_term);
-        signal(SIGCONT, old_cont);
-    }
-    return rc;
 }
 
 /* The one task that is submitted again keeps its index. */
@@ -419,9 +330,9 @@ const struct sched sched_slurm = {
     .describe = describe,
     .limits = limits,
     .accepts = slurm_accepts,
-    .requeue = requeue,
+    .requeue = slurm_requeue,
     .submit = submit,
-    .release = release,
+    .release = slurm_release,
     .cancel = cancel,
     .repoint = slurm_dependents_repoint,
     .is_away = is_away,

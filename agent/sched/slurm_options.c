@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/lib/child.h"
+#include "agent/sched/slurm_components.h"
 #include "agent/sched/slurm_fields.h"
 #include "agent/sched/slurm_submitted.h"
 
@@ -59,14 +60,6 @@ int slurm_options_add(struct slurm_options *out, const char *option, const char 
     return add_word(out, text);
 }
 
-static const char *edit_of(const struct oom_edits *resources, const char *knob)
-{
-    for (size_t i = 0; resources && i < resources->count; i++)
-        if (strcmp(resources->items[i].knob, knob) == 0)
-            return resources->items[i].new_value;
-    return NULL;
-}
-
 /* "gres:gpu:a100:2" -> "a100:2" */
 static const char *of_gpus(const char *value)
 {
@@ -79,11 +72,11 @@ static const char *of_gpus(const char *value)
 static int add_excluded(struct slurm_options *out, const char *text,
                         const struct oom_edits *resources)
 {
-    const char *changed = edit_of(resources, "slurm:exclude");
+    const struct oom_edit *changed = slurm_edit_of(resources, "slurm:exclude");
     char word[4096];
 
     if (changed)
-        return slurm_options_add(out, "exclude", changed);
+        return slurm_options_add(out, "exclude", changed->new_value);
     if (!slurm_field(text, "ExcNodeList", word, sizeof(word)) || strcmp(word, "(null)") == 0)
         return 0;
     return slurm_options_add(out, "exclude", word);
@@ -95,10 +88,10 @@ static int add_memory(struct slurm_options *out, const char *text,
                       const struct oom_edits *resources)
 {
     char word[128], mib[160];
-    const char *changed = edit_of(resources, "slurm:mem");
+    const struct oom_edit *changed = slurm_edit_of(resources, "slurm:mem");
 
-    if (changed) {
-        snprintf(mib, sizeof(mib), "%sM", changed);
+    if (changed && (!slurm_is_heterogeneous(text) || slurm_component_is_meant(text, changed))) {
+        snprintf(mib, sizeof(mib), "%sM", changed->new_value);
         return slurm_options_add(out, "mem", mib);
     }
     if (slurm_field(text, "MemPerTres", word, sizeof(word)))
@@ -248,9 +241,9 @@ static int add_component(struct slurm_options *out, const char *text,
     if (rc == 0)
         rc = add_fields(out, text, submitted != NULL);
     if (rc == 0)
-        rc = add_memory(out, text, component == 0 ? resources : NULL);
+        rc = add_memory(out, text, resources);
     if (rc == 0)
-        rc = add_excluded(out, text, component == 0 ? resources : NULL);
+        rc = add_excluded(out, text, resources);
     if (rc == 0)
         rc = add_array(out, text);
     if (rc == 0 && !submitted)

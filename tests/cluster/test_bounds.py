@@ -70,4 +70,4 @@ def test_an_account_has_its_bound(cluster, work, script):
     story = training.history(cluster, job)
     assert [attempt["gpus"] for attempt in story["attempts"]] == [3, 3]
     shown = cluster.oomctl("budget").stdout
-    assert "ACCOUNT" in shown and "vision" in shown
+    assert [line.split()[:4] for line in shown.splitlines() if "vision" in line] == [["vision", "1", "of", "1"]]

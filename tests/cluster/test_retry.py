@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 import training
-from conftest import OWNER, wait_for
+from conftest import OWNER, Job, wait_for
+from kinds import is_over
 from training import dependent, history, hog, rungs, starts
 
 
@@ -75,6 +76,22 @@ def test_host_memory_is_raised_by_requeue(cluster, work, script):
     story = history(cluster, job)
     assert [attempt["mode"] for attempt in story["attempts"]] == ["first", "requeue"]
     assert story["attempts"][0]["incident"]["domain"] == "host"
+
+
+@pytest.mark.parametrize("mode", ["requeue", "resubmit"])
+def test_memory_of_the_component_that_ran_out(cluster, work, script, mode):
+    """A heterogeneous job: only the component gets more in which a step was killed."""
+    if not cluster.memory_limits:
+        pytest.skip("no memory cgroup here")
+    path = script("#!/bin/bash\nsrun --het-group=1 -n1 python3 -c "
+                  "'x = bytearray(140 << 20); print(\"fits\")' || exit 1\n")
+    job = cluster.sbatch(work, "--oom-retry", f"--oom-mode={mode}", "--mem=60", ":", "--mem=110", path)
+    story = wait_for(lambda: is_over(cluster, job), "the lineage to end")
+    assert story["lineage"]["state"] == "completed", job.output()
+    assert [attempt["mode"] for attempt in story["attempts"]] == ["first", mode]
+    last = story["lineage"]["jobs"][-1]
+    memory = [Job(cluster, last + offset, "").record()["MinMemoryNode"] for offset in ("+0", "+1")]
+    assert memory == ["60M", "220M"]
 
 
 def test_real_memory_shrinks_with_a_flag(cluster, work, script):

@@ -21,6 +21,7 @@
 #include "agent/lib/proctree.h"
 #include "agent/lib/textdiff.h"
 #include "agent/lib/urlquery.h"
+#include "agent/sched/slurm_components.h"
 #include "agent/sched/slurm_dependents.h"
 #include "agent/sched/slurm_fields.h"
 #include "agent/sched/slurm_options.h"
@@ -232,6 +233,37 @@ static void each_component_has_its_own(void **state)
                         "--signal=USR1 --job-name=x --mem=60M --comment=M --open-mode=append : "
                         "--exclusive --job-name=x --mem=70M --comment=M --open-mode=append");
     slurm_options_free(&options);
+}
+
+static void the_component_that_ran_out(void **state)
+{
+    static const char records[] =
+        "JobId=12 HetJobId=12 HetJobOffset=0 NodeList=cpu1 MinMemoryNode=60M\n"
+        "JobId=13 HetJobId=12 HetJobOffset=1 NodeList=gpu1 MinMemoryNode=110M\n"
+        "JobId=14 HetJobId=12 HetJobOffset=2 NodeList=big1 MinMemoryNode=1000M\n";
+    static const struct {
+        const char *node, *id;
+    } rows[] = {{"gpu1", "13"}, {"big1", "14"}, {"cpu1", "12"}, {"cpu", "12"}, {NULL, "12"}};
+    struct oom_edits edits = {NULL, 0};
+    struct slurm_options options = {NULL, 0};
+    char word[16];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char *copy = strdup(records), *line = slurm_component_on(copy, rows[i].node);
+        assert_true(slurm_field(line, "JobId", word, sizeof(word)));
+        assert_string_equal(word, rows[i].id);
+        assert_null(strchr(line, '\n'));
+        free(copy);
+    }
+    /* Twice too little: the one that has 110 by now. Never the small one, never less. */
+    oom_edits_add(&edits, "slurm:mem", "110", "440", NULL);
+    assert_int_equal(slurm_options_from_text(records, " ", &edits, "M", &options, NULL), 0);
+    assert_non_null(strstr(joined(&options), "--mem=60M --comment=M --open-mode=append : "
+                                             "--mem=440M --comment=M --open-mode=append : "
+                                             "--mem=1000M"));
+    slurm_options_free(&options);
+    oom_edits_free(&edits);
 }
 
 static void human_numbers(void **state)
@@ -480,6 +512,7 @@ int main(void)
         cmocka_unit_test(output_files_are_patterns_again),
         cmocka_unit_test(options_are_those_that_were_asked_for),
         cmocka_unit_test(each_component_has_its_own),
+        cmocka_unit_test(the_component_that_ran_out),
         cmocka_unit_test(human_numbers),
         cmocka_unit_test(diffs),
         cmocka_unit_test(queries),

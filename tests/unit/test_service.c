@@ -515,6 +515,56 @@ static void a_checkpoint_is_gone_on_from(void **state)
     json_decref(reply);
 }
 
+/* Begins a lineage of one shape that runs out; the decision for its second attempt. */
+static json_t *run_out_alike(struct fixture *f, const char *job, const char *mode,
+                             const char *time_left)
+{
+    json_t *body = begin_body(job, "t1", 0);
+
+    json_object_set_new(body, "shape", json_string("alike-g0"));
+    json_object_set_new(json_object_get(body, "options"), "mode", json_string(mode));
+    json_t *reply = call(f, "POST", "/v1/attempts/begin", body, 200);
+    body = oom_end(json_get_int(reply, "lineage", 0), 1, "12288");
+    json_decref(reply);
+    json_t *values = json_object_get(body, "values");
+    json_object_set_new(values, "scheduler",
+                        json_pack("{s:s, s:s}", "value", "slurm", "source", "scheduler"));
+    json_object_set_new(values, "slurm.time_left_s",
+                        json_pack("{s:s, s:s}", "value", time_left, "source", "scheduler"));
+    return call(f, "POST", "/v1/attempts/end", body, 200);
+}
+
+static void what_worked_before_is_started_as_this_job_is(void **state)
+{
+    static const struct {
+        const char *mode, *time_left, *is;
+    } rows[] = {{"auto", "90000", "inplace"},
+                {"auto", "10", "requeue"},
+                {"resubmit", "90000", "resubmit"},
+                {"requeue", "90000", "requeue"}};
+    struct fixture *f = *state;
+    json_t *reply = run_out_alike(f, "170", "auto", "90000");
+
+    assert_string_not_equal(json_get_string(reply, "rung", ""), "as-before");
+    json_decref(reply);
+    reply = begin(f, "170", "t1", 0);
+    json_decref(
+        call(f, "POST", "/v1/attempts/end",
+             json_pack("{s:O, s:i, s:b, s:{s:i}}", "lineage", json_object_get(reply, "lineage"),
+                       "attempt", 2, "completed", 1, "exit", "exit_code", 0),
+             200));
+    json_decref(reply);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char job[16];
+        snprintf(job, sizeof(job), "%zu", 171 + i);
+        reply = run_out_alike(f, job, rows[i].mode, rows[i].time_left);
+        assert_string_equal(json_get_string(reply, "rung", ""), "as-before");
+        assert_string_equal(json_get_string(reply, "mode", ""), rows[i].is);
+        assert_true(*json_get_string(reply, "mode_why", "") != '\0');
+        json_decref(reply);
+    }
+}
+
 static json_t *begin_for(struct fixture *f, uid_t uid, const char *account, const char *job)
 {
     json_t *body = begin_body(job, "t1", 0);
@@ -985,6 +1035,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_policy_that_does_not_help_pauses, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_over_is_not_steered, setup, teardown),
         cmocka_unit_test_setup_teardown(a_checkpoint_is_gone_on_from, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_worked_before_is_started_as_this_job_is, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(an_owner_stops_and_holds, setup, teardown),
         cmocka_unit_test_setup_teardown(a_change_that_did_not_arrive_ends_it, setup, teardown),
         cmocka_unit_test_setup_teardown(rights, setup, teardown),
