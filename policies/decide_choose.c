@@ -119,6 +119,14 @@ static bool only_literals(const struct rung *rung)
     return true;
 }
 
+/* Fewer tokens always make a difference: where the numbers are no measure, one more step of them
+ * comes before what is left of the ladder. */
+static bool deserves_another(const struct making *m, const struct candidate *candidate, int uses)
+{
+    return uses == 1 && strcmp(candidate->rung->kind, "tokens") == 0 &&
+           lineage_numbers_stand_still(m->input);
+}
+
 /* What the lineage says against a rung; "" nothing. */
 static const char *history_against(const struct making *m, const struct candidate *candidate,
                                    const char *being_taken_back, bool once_more, char *text,
@@ -140,7 +148,8 @@ static const char *history_against(const struct making *m, const struct candidat
         snprintf(text, size, "was taken back before: the program refused it");
     else if (lineage_met(m->input, policy, name, STEP_TAKEN_BACK))
         snprintf(text, size, "was taken back before: it made it worse");
-    else if (!once_more && lineage_changed_nothing(m->input, policy, name))
+    else if (!once_more && lineage_changed_nothing(m->input, policy, name) &&
+             !deserves_another(m, candidate, uses))
         snprintf(text, size,
                  "changed nothing when it was used: the same bytes were missing after it");
     else if (uses > 0 && (candidate->rung->restart || only_literals(candidate->rung)))

@@ -19,7 +19,7 @@ static int take_step_back(const json_t *row, struct oom_edits *all)
 {
     const char *taken_back = json_get_string(json_object_get(row, "decision"), "taken_back", "");
     struct oom_edits step = {NULL, 0};
-    size_t before = all->count;
+    bool changed = false;
     int rc = 0;
 
     if (strcmp(taken_back, json_get_string(row, "step_rung", "")) == 0 ||
@@ -29,12 +29,14 @@ static int take_step_back(const json_t *row, struct oom_edits *all)
         const struct oom_edit *edit = &step.items[i];
         for (size_t k = 0; rc == 0 && k < all->count; k++)
             if (strcmp(all->items[k].knob, edit->knob) == 0 && all->items[k].new_value &&
-                edit->new_value && strcmp(all->items[k].new_value, edit->new_value) == 0)
+                edit->new_value && strcmp(all->items[k].new_value, edit->new_value) == 0) {
                 rc = oom_edits_add(all, edit->knob, NULL, edit->old_value, NULL);
+                changed = true;
+            }
     }
     oom_edits_free(&step);
     oom_edits_drop_unchanged(all);
-    return rc < 0 ? -1 : all->count < before;
+    return rc < 0 ? -1 : changed;
 }
 
 /* Where that lineage went on from its checkpoint is its own matter too. */
