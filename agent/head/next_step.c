@@ -166,6 +166,25 @@ static int store_retry(struct service *service, int64_t id, const json_t *attemp
     return rc == 0 ? 200 : -1;
 }
 
+/* What a retry would have been. */
+static void tell_dry_run(const struct oom_decision *decision, char *out, size_t size)
+{
+    int n = snprintf(out, size, "dry run: rung %s of %s would be next", decision->rung,
+                     decision->policy);
+    size_t used = n < 0 ? 0 : (size_t)n;
+
+    for (size_t i = 0; i < decision->edits.count && used < size; i++) {
+        const struct oom_edit *edit = &decision->edits.items[i];
+        n = edit->new_value
+                ? snprintf(out + used, size - used, "%s %s %s -> %s", i ? "," : ":", edit->knob,
+                           edit->old_value ? edit->old_value : "(not set)", edit->new_value)
+                : snprintf(out + used, size - used, "%s without %s", i ? "," : ":", edit->knob);
+        used += n < 0 ? 0 : (size_t)n;
+    }
+    if (used < size)
+        snprintf(out + used, size - used, " (%s)", decision->reason);
+}
+
 static int decided(struct service *service, const json_t *lineage, const json_t *attempts,
                    int64_t number, const json_t *body, json_t **reply, struct oom_error *err)
 {
@@ -182,9 +201,8 @@ static int decided(struct service *service, const json_t *lineage, const json_t 
     if (decide(service, lineage, attempts, number, body, &decision, &retry_limit, err) < 0)
         goto out;
     if (decision.retry && json_get_bool(options, "dry_run", false)) {
-        char reason[sizeof(decision.reason) + 64];
-        snprintf(reason, sizeof(reason), "dry run: rung %s of %s would be next (%s)", decision.rung,
-                 decision.policy, decision.reason);
+        char reason[2048];
+        tell_dry_run(&decision, reason, sizeof(reason));
         status = stop(service, id, "stopped", "dry-run", reason, decision.advice, reply, err);
     } else if (decision.retry) {
         status = store_retry(service, id, attempts, number, &decision, reply, err);

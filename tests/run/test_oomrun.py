@@ -188,7 +188,7 @@ def test_dry_run_says_and_does_nothing(place):
     p = run(place, 'bash', name, options=['--dry-run'])
     assert p.returncode == 1
     assert p.stdout.count(b'tokens') == 1
-    assert b'dry run' in p.stderr
+    assert b'dry run' in p.stderr and b'--max-tokens-per-gpu 12288 -> 6144' in p.stderr
 
 
 def test_bound_on_retries(place):
