@@ -401,11 +401,15 @@ int main(int argc, char **argv)
     if (arguments.after.job || arguments.hand_in) {
         run.signatures = sigset_load(&err);
         run.api = run.signatures ? api_open_cluster(HEAD_TIMEOUT_MS, &err) : NULL;
-        if (run.api)
-            return arguments.hand_in ? late_hand_in(&run, arguments.hand_in)
-                                     : after_main(&run, &arguments.after);
-        say("%s", err.text);
-        return 1;
+        int status = 1;
+        if (!run.api)
+            say("%s", err.text);
+        else if (arguments.hand_in)
+            status = late_hand_in(&run, arguments.hand_in);
+        else
+            status = after_main(&run, &arguments.after);
+        launch_close(&run.launch);
+        return status;
     }
     run.sched = sched_detect();
     if (run.sched)

@@ -197,6 +197,8 @@ def test_dependents_of_an_array_whose_supervisor_was_killed(cluster, work, scrip
         story = wait_over(cluster, task)
         assert story["lineage"]["state"] == "completed", (story["lineage"], job.output())
     assert after.wait()["JobState"] == "COMPLETED"
+    # The script that the agent's process had Slurm hand out, and its changed copy, are gone.
+    assert [path for path in Path("/tmp").glob(".oomrun-after-*") if str(work) in path.read_text()] == []
 
 
 # --- a controller that forgets --------------------------------------------------------------------
