@@ -26,21 +26,33 @@ static bool is_general(const struct policy_set *set, int index)
     return index >= 0 && strcmp(oom_policy_name(set->items[index]), "pytorch") == 0;
 }
 
-/* Of make, a launcher in Python, xargs only the general policy is known; what the attempt was seen
- * to start says more, unless the log contradicts. */
+/* The framework is what the user says, else what the log and the script say. Where they leave it
+ * open, it is that of the program that was last seen to start: of make, a launcher in Python or
+ * xargs only the general policy is known, and of two trainings in one script the second never ran
+ * when the first failed. */
 static int choose(struct run *run, const struct policy_set *set, const struct oom_script *script,
                   const char *log_framework)
 {
     int index = policy_set_choose(set, script, run->options.policy, log_framework);
+    size_t specific = set->count;
 
-    if (!run->seen || !is_general(set, index) || strcmp(run->options.policy, "pytorch") == 0)
+    if (!run->seen || index < 0 ||
+        strcmp(run->options.policy, oom_policy_name(set->items[index])) == 0)
         return index;
-    int seen = seen_recognise(run->seen, set->items, set->count);
-    if (seen < 0 || is_general(set, seen) ||
+    while (specific > 0 && is_general(set, (int)specific - 1))
+        specific--;
+    int seen = seen_last(run->seen, set->items, specific);
+    if (seen < 0 || seen == index ||
         (log_framework[0] && strcmp(oom_policy_name(set->items[seen]), log_framework) != 0))
         return index;
-    run->launch.starts_unseen = true;
-    return seen;
+    if (is_general(set, index)) {
+        run->launch.starts_unseen = true;
+        return seen;
+    }
+    const struct oom_policy *policy = set->items[seen];
+    bool never_ran = script && oom_script_recognise(script, &policy, 1) == 0 &&
+                     !seen_recognises(run->seen, set->items[index]);
+    return never_ran ? seen : index;
 }
 
 int findings_resume(struct run *run, const struct policy_set *set, const struct oom_script *script,

@@ -81,10 +81,18 @@ static bool take_any(char *const *argv, const struct oom_policy *policy, struct 
            (argv[1] && strchr(argv[1], '/') && take(argv + 1, policy, values));
 }
 
-int seen_recognise(const struct seen *seen, struct oom_policy *const *policies, size_t count)
+bool seen_recognises(const struct seen *seen, const struct oom_policy *policy)
 {
-    for (size_t p = 0; p < count; p++)
-        for (size_t i = 0; i < seen->count; i++)
+    for (size_t i = 0; i < seen->count; i++)
+        if (take_any(seen->commands[i], policy, NULL))
+            return true;
+    return false;
+}
+
+int seen_last(const struct seen *seen, struct oom_policy *const *policies, size_t count)
+{
+    for (size_t i = seen->count; i-- > 0;)
+        for (size_t p = 0; p < count; p++)
             if (take_any(seen->commands[i], policies[p], NULL))
                 return (int)p;
     return -1;

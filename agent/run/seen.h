@@ -16,8 +16,11 @@ void seen_clear(struct seen *seen);
 /* `argv` is taken over (one allocation, as proctree_argv makes it). */
 void seen_add(struct seen *seen, char **argv);
 
-/* The first of these policies that recognises one of the command lines; -1: none does. */
-int seen_recognise(const struct seen *seen, struct oom_policy *const *policies, size_t count);
+bool seen_recognises(const struct seen *seen, const struct oom_policy *policy);
+
+/* The policy (the first of these) of the last command line that any of them recognises; -1: none
+ * is. */
+int seen_last(const struct seen *seen, struct oom_policy *const *policies, size_t count);
 
 /* Fills in what `values` do not know, from the command lines that this policy recognises. */
 void seen_values(const struct seen *seen, const struct oom_policy *policy,
