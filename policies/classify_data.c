@@ -27,11 +27,26 @@ static bool is_one_of(const char *const *words, const char *text, size_t length)
     return false;
 }
 
+/* 12,"RuntimeError: CUDA out of memory. ...","how to fix" */
+static bool is_csv_record(const struct line_view *view)
+{
+    const char *text = view->text;
+    size_t n = view->length < 40 ? view->length : 40;
+    size_t first = 0;
+
+    while (first < n && text[first] > ' ' && !strchr("\"'{[(:", text[first]))
+        first++;
+    return first > 1 && first < n && text[first] == '"' && text[first - 1] == ',' &&
+           memmem(text + first, view->length - first, "\",\"", 3) != NULL;
+}
+
 bool oom_line_is_data(const struct line_view *view)
 {
     const char *end = view->text + view->length;
     bool vague = false;
 
+    if (is_csv_record(view))
+        return true;
     for (const char *p = view->text; (p = memchr(p, ':', (size_t)(end - p))) != NULL; p++) {
         const char *stop = p;
         if (stop - view->text < 4)
