@@ -119,7 +119,7 @@ static const struct known {
     {"propagate", 0, OPTIONAL, KEPT, NULL},
     {"qos", 'q', REQUIRED, LEFT, NULL},
     {"quiet", 'Q', NONE, LEFT, NULL},
-    {"reboot", 0, NONE, KEPT, NULL},
+    {"reboot", 0, NONE, LEFT, NULL},
     {"requeue", 0, NONE, LEFT, NULL},
     {"reservation", 0, REQUIRED, LEFT, NULL},
     {"resv-ports", 0, OPTIONAL, KEPT, NULL},
@@ -337,10 +337,14 @@ static void put_variables(struct writer *w, char *const *environment)
 int submitted_options(char *const *argv, char *const *environment, char *out, size_t size)
 {
     struct writer w = {.out = out, .size = size};
+    const char *slash = *argv ? strrchr(*argv, '/') : NULL;
     int taken;
 
+    /* scrontab and salloc read their options elsewhere, or know others. */
+    if (!*argv || strcmp(slash ? slash + 1 : *argv, "sbatch") != 0)
+        return -1;
     put_variables(&w, environment);
-    for (argv += *argv != NULL; *argv; argv += taken) {
+    for (argv++; *argv; argv += taken) {
         const char *word = *argv;
 
         taken = 1;

@@ -192,6 +192,9 @@ static int add_fields(struct slurm_options *out, const char *text, bool asked_kn
             !slurm_field(text, fields[i].field, value, sizeof(value)) || !*value ||
             (fields[i].absent && strcmp(value, fields[i].absent) == 0))
             continue;
+        /* Only operators may give a job an advantage; sbatch refuses it from its owner. */
+        if (strcmp(fields[i].option, "nice") == 0 && value[0] == '-')
+            continue;
         const char *kept = value;
         /* TresPerNode reads "gres:gpu:2"; the option wants "gpu:2". */
         if (strcmp(fields[i].option, "gres") == 0)

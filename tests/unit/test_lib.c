@@ -180,7 +180,7 @@ static void options_are_those_that_were_asked_for(void **state)
 {
     static const char record[] =
         "JobId=12 JobName=my run Partition=gpu TimeLimit=00:10:00 NumNodes=2 NumTasks=4 "
-        "CPUs/Task=1 MinMemoryCPU=100M Features=a100 Requeue=1 Comment=two words "
+        "CPUs/Task=1 Nice=-5 MinMemoryCPU=100M Features=a100 Requeue=1 Comment=two words "
         "StdOut=/w/12.out MemPerTres=gres:gpu:90 TresPerJob=gres:gpu:2";
     static const struct {
         const char *submitted, *mem, *wanted;

@@ -321,7 +321,9 @@ static void submitted_as_given(void **state)
         const char *kept; /* NULL: not understood */
     } rows[] = {
         {{"sbatch", "job.sh", "--signal=KILL"}, {NULL}, ""},
-        {{"sbatch"}, {NULL}, ""},
+        {{"/opt/slurm/bin/sbatch"}, {NULL}, ""},
+        {{"scrontab", "table"}, {NULL}, NULL},
+        {{NULL}, {NULL}, NULL},
         {{"sbatch", "--signal=B:USR1@60", "--exclusive", "job.sh", "--gpus=9"},
          {NULL},
          "--signal=B:USR1@60 --exclusive"},
