@@ -32,6 +32,15 @@ static bool changes_resources(const struct oom_edits *edits)
     return false;
 }
 
+/* Slurm changes memory by node and by CPU of a job that it has, and not by GPU. */
+static bool needs_new_job(const struct oom_edits *edits)
+{
+    for (size_t i = 0; i < edits->count; i++)
+        if (strcmp(edits->items[i].knob, "slurm:mem-per-gpu") == 0)
+            return true;
+    return false;
+}
+
 static const char *minutes(double seconds, char *text, size_t size)
 {
     snprintf(text, size, seconds < 90 ? "%.0f s" : "%.0f min",
@@ -106,6 +115,10 @@ enum oom_mode oom_decide_mode(const struct oom_start *start, char *why, size_t s
     if (mode == OOM_MODE_INPLACE && impossible) {
         mode = OOM_MODE_REQUEUE;
         snprintf(why, size, "%s", impossible);
+    }
+    if (mode == OOM_MODE_REQUEUE && needs_new_job(start->edits)) {
+        mode = OOM_MODE_RESUBMIT;
+        snprintf(why, size, "memory by GPU cannot be changed of a job that Slurm has");
     }
     if (mode == OOM_MODE_REQUEUE && requeue && strcmp(requeue, "false") == 0) {
         mode = OOM_MODE_RESUBMIT;

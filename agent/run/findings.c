@@ -82,10 +82,15 @@ int findings_collect(struct run *run, const struct attempt *attempt, struct oom_
     if (out->policy)
         proof_values(run, out->policy, &out->values);
     body_overlay(&out->values, &attempt->edits);
-    if (incident->cause.node)
+    if (run->sched && incident->cause.node)
         oom_values_set(&out->values, "failed.node", incident->cause.node, OOM_SOURCE_LOG, NULL);
+    if (run->sched && incident->cause.text)
+        oom_values_set(&out->values, "failed.message", incident->cause.text, OOM_SOURCE_LOG, NULL);
     if (run->sched && run->sched->describe)
         run->sched->describe(run->job, &out->values, NULL);
+    /* It was for the scheduler; the incident has it, redacted. */
+    if (oom_values_get(&out->values, "failed.message"))
+        oom_values_set(&out->values, "failed.message", NULL, OOM_SOURCE_LOG, NULL);
     /* Slurm's answer takes a while, and only more memory could depend on it. */
     if (run->sched && run->sched->limits && incident->domain != OOM_DOMAIN_GPU)
         run->sched->limits(&out->values, NULL);

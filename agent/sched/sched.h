@@ -34,8 +34,8 @@ struct sched {
     void (*share)(const char **partition, const char **account);
 
     /* Facts for decide ("slurm.mem_mib", "slurm.time_left_s", "requeue_allowed", …) and the job's
-     * state ("sched.state"). Of a job whose parts differ, those of the part that has "failed.node",
-     * where `facts` name it. */
+     * state ("sched.state"). Of a job whose parts differ, those of the part that "failed.message"
+     * or "failed.node" names, where `facts` have them. */
     int (*describe)(const char *job, struct oom_values *facts, struct oom_error *err);
 
     /* What the described job could be given at most ("slurm.mem_max_mib"). NULL: describe says. */

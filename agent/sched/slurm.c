@@ -18,6 +18,7 @@
 #include "agent/sched/slurm_dependents.h"
 #include "agent/sched/slurm_fields.h"
 #include "agent/sched/slurm_marked.h"
+#include "agent/sched/slurm_memory.h"
 #include "agent/sched/slurm_requeue.h"
 #include "agent/sched/slurm_rest.h"
 #include "db/db.h"
@@ -116,7 +117,8 @@ static int describe(const char *job, struct oom_values *facts, struct oom_error 
     if (child_expect(show, CALL_MS, &all, err) < 0)
         return -1;
     int64_t gpus = gpus_of_all(all);
-    char *text = slurm_component_on(all, oom_values_get(facts, "failed.node"));
+    char *text = slurm_component_of(all, oom_values_get(facts, "failed.message"),
+                                    oom_values_get(facts, "failed.node"));
     if (slurm_field(text, "JobState", word, sizeof(word)))
         oom_values_set(facts, "sched.state", word, OOM_SOURCE_SCHEDULER, NULL);
     if (slurm_field(text, "Requeue", word, sizeof(word)))
@@ -133,13 +135,7 @@ static int describe(const char *job, struct oom_values *facts, struct oom_error 
         set_fact(facts, "slurm.gpus", gpus);
     if (slurm_field(text, "ExcNodeList", word, sizeof(word)) && strcmp(word, "(null)") != 0)
         oom_values_set(facts, "slurm.excluded", word, OOM_SOURCE_SCHEDULER, NULL);
-    int64_t mem_mib = -1;
-    if (slurm_field(text, "MinMemoryNode", word, sizeof(word)))
-        mem_mib = slurm_mib(word);
-    if (mem_mib > 0) {
-        set_fact(facts, "slurm.mem_mib", mem_mib);
-        set_fact(facts, "slurm:mem", mem_mib);
-    }
+    slurm_memory_facts(text, facts);
     if (slurm_field(text, "Partition", word, sizeof(word))) {
         word[strcspn(word, ",")] = '\0';
         oom_values_set(facts, "slurm.partition", word, OOM_SOURCE_SCHEDULER, NULL);

@@ -11,9 +11,10 @@
 
 bool slurm_is_heterogeneous(const char *text);
 
-/* The line of the component that has this node; the first one when none has, or `node` is NULL. The
- * line is cut out of `text`, in place. */
-char *slurm_component_on(char *text, const char *node);
+/* The line of the component in which something went wrong: the one that the message names
+ * ("StepId=17+1.0"), else the one that has the node, else the first. Either may be NULL. The line
+ * is cut out of `text`, in place. */
+char *slurm_component_of(char *text, const char *message, const char *node);
 
 /* The edit that sets a knob to a value; NULL: there is none. */
 const struct oom_edit *slurm_edit_of(const struct oom_edits *edits, const char *knob);

@@ -8,6 +8,7 @@
 #include "agent/lib/child.h"
 #include "agent/sched/slurm_components.h"
 #include "agent/sched/slurm_fields.h"
+#include "agent/sched/slurm_memory.h"
 #include "agent/sched/slurm_submitted.h"
 
 enum { CALL_MS = 10000, MAX_OPTIONS = 512 };
@@ -60,14 +61,6 @@ int slurm_options_add(struct slurm_options *out, const char *option, const char 
     return add_word(out, text);
 }
 
-/* "gres:gpu:a100:2" -> "a100:2" */
-static const char *of_gpus(const char *value)
-{
-    static const char prefix[] = "gres:gpu:";
-
-    return strncmp(value, prefix, sizeof(prefix) - 1) == 0 ? value + sizeof(prefix) - 1 : value;
-}
-
 /* An edit names all nodes that are excluded, those of the job itself among them. */
 static int add_excluded(struct slurm_options *out, const char *text,
                         const struct oom_edits *resources)
@@ -82,25 +75,23 @@ static int add_excluded(struct slurm_options *out, const char *text,
     return slurm_options_add(out, "exclude", word);
 }
 
-/* Memory comes per node, per CPU or per GPU; in the last case a default per CPU stands beside it.
- */
 static int add_memory(struct slurm_options *out, const char *text,
                       const struct oom_edits *resources)
 {
-    char word[128], mib[160];
-    const struct oom_edit *changed = slurm_edit_of(resources, "slurm:mem");
+    const struct slurm_memory *wanted = NULL, *has;
+    const struct oom_edit *changed = slurm_memory_edit(resources, &wanted);
+    int64_t mib = -1;
+    char value[32];
 
     if (changed && (!slurm_is_heterogeneous(text) || slurm_component_is_meant(text, changed))) {
-        snprintf(mib, sizeof(mib), "%sM", changed->new_value);
-        return slurm_options_add(out, "mem", mib);
+        snprintf(value, sizeof(value), "%sM", changed->new_value);
+        return slurm_options_add(out, wanted->option, value);
     }
-    if (slurm_field(text, "MemPerTres", word, sizeof(word)))
-        return slurm_options_add(out, "mem-per-gpu", of_gpus(word));
-    if (slurm_field(text, "MinMemoryCPU", word, sizeof(word)))
-        return slurm_options_add(out, "mem-per-cpu", word);
-    if (slurm_field(text, "MinMemoryNode", word, sizeof(word)) && strcmp(word, "0") != 0)
-        return slurm_options_add(out, "mem", word);
-    return 0;
+    has = slurm_memory_of(text, &mib);
+    if (!has)
+        return 0;
+    snprintf(value, sizeof(value), "%lldM", (long long)mib);
+    return slurm_options_add(out, has->option, value);
 }
 
 static int add_array(struct slurm_options *out, const char *text)
@@ -200,7 +191,7 @@ static int add_fields(struct slurm_options *out, const char *text, bool asked_kn
         if (strcmp(fields[i].option, "gres") == 0)
             kept = strncmp(kept, "gres:", 5) == 0 ? kept + 5 : kept;
         else if (strncmp(fields[i].option, "gpus", 4) == 0)
-            kept = of_gpus(kept);
+            kept = slurm_of_gpus(kept);
         rc = slurm_options_add(out, fields[i].option, kept);
     }
     return rc;

@@ -13,6 +13,7 @@
 #include "agent/sched/slurm_components.h"
 #include "agent/sched/slurm_dependents.h"
 #include "agent/sched/slurm_fields.h"
+#include "agent/sched/slurm_memory.h"
 #include "db/db.h"
 
 enum { CALL_MS = 10000, UPDATE_FOR_MS = 4000 };
@@ -32,16 +33,23 @@ static int change(const char *job, const char *what, struct oom_error *err)
 }
 
 /* Of a heterogeneous job, each component by itself: what is said of the first one holds for all. */
-static int change_memory(const char *job, const struct oom_edit *edit, struct oom_error *err)
+static int change_memory(const char *job, const struct oom_edit *edit,
+                         const struct slurm_memory *memory, struct oom_error *err)
 {
     const char *show[] = {"scontrol", "-o", "show", "job", job, NULL};
     char *text = NULL, mem[64];
     int rc = 0;
 
-    snprintf(mem, sizeof(mem), "MinMemoryNode=%s", edit->new_value);
+    snprintf(mem, sizeof(mem), "%s=%s", memory->field, edit->new_value);
     if (child_expect(show, CALL_MS, &text, err) < 0)
         return -1;
-    if (!slurm_is_heterogeneous(text)) {
+    if (!memory->by_update) {
+        /* Right already where the job was submitted with it. */
+        int64_t mib = -1;
+        const struct slurm_memory *has = slurm_memory_of(text, &mib);
+        if (has != memory || mib != atoll(edit->new_value))
+            rc = oom_errorf(err, "Slurm cannot change --%s of a job that it has", memory->option);
+    } else if (!slurm_is_heterogeneous(text)) {
         rc = change(job, mem, err);
     } else {
         for (char *save = NULL, *line = strtok_r(text, "\n", &save); line && rc == 0;
@@ -62,14 +70,15 @@ static int change_memory(const char *job, const struct oom_edit *edit, struct oo
 static int update(const char *job, const struct oom_edits *resources, const char *start,
                   struct oom_error *err)
 {
-    const struct oom_edit *memory = slurm_edit_of(resources, "slurm:mem");
+    const struct slurm_memory *kind = NULL;
+    const struct oom_edit *memory = slurm_memory_edit(resources, &kind);
     const struct oom_edit *nodes = slurm_edit_of(resources, "slurm:exclude");
     char id[80], when[64], excluded[4200];
     const char *argv[8] = {"scontrol", "update", id};
     int n = 3;
 
     snprintf(id, sizeof(id), "JobId=%s", job);
-    if (memory && change_memory(job, memory, err) < 0)
+    if (memory && change_memory(job, memory, kind, err) < 0)
         return -1;
     if (nodes) {
         snprintf(excluded, sizeof(excluded), "ExcNodeList=%s", nodes->new_value);

@@ -78,6 +78,25 @@ def test_host_memory_is_raised_by_requeue(cluster, work, script):
     assert story["attempts"][0]["incident"]["domain"] == "host"
 
 
+@pytest.mark.parametrize("options,line,mode,wanted", [
+    (["--mem-per-cpu=50", "-n3"], "", "requeue", ("MinMemoryCPU", "100M")),
+    (["-n3"], "#SBATCH --mem-per-cpu=50", "resubmit", ("MinMemoryCPU", "100M")),
+    (["--gpus=2", "--mem-per-gpu=75"], "", "resubmit", ("MemPerTres", "gres:gpu:150")),
+    (["-n1"], "", "requeue", ("MinMemoryCPU", "200M")),  # the site's default
+], ids=["by CPU", "by CPU in the script", "by GPU", "default"])
+def test_memory_is_raised_as_it_was_asked_for(cluster, work, script, options, line, mode, wanted):
+    if not cluster.memory_limits:
+        pytest.skip("no memory cgroup here")
+    size = 110 if wanted[1] == "200M" else 200
+    path = script(hog(size).replace("\n", f"\n{line}\n", 1))
+    asked = [] if mode == "requeue" or "--gpus=2" in options else ["--oom-mode=resubmit"]
+    job = cluster.sbatch(work, "--oom-retry", "--open-mode=append", *asked, *options, path)
+    story = wait_for(lambda: is_over(cluster, job), "the lineage to end")
+    assert story["lineage"]["state"] == "completed", job.output()
+    assert [attempt["mode"] for attempt in story["attempts"]] == ["first", mode]
+    assert Job(cluster, story["lineage"]["jobs"][-1], "").record()[wanted[0]] == wanted[1]
+
+
 @pytest.mark.parametrize("mode", ["requeue", "resubmit"])
 def test_memory_of_the_component_that_ran_out(cluster, work, script, mode):
     """A heterogeneous job: only the component gets more in which a step was killed."""

@@ -378,6 +378,10 @@ static void the_mode_follows_what_changes(void **state)
          "host memory ran out"},
         {"host data", "scheduler=slurm; slurm.mem_mib=1000; requeue_allowed=false", OOM_MODE_AUTO,
          OOM_MODE_RESUBMIT, "--no-requeue"},
+        {"host data", "scheduler=slurm; slurm:mem-per-cpu=1000", OOM_MODE_AUTO, OOM_MODE_REQUEUE,
+         "host memory ran out"},
+        {"host data", "scheduler=slurm; slurm:mem-per-gpu=1000", OOM_MODE_AUTO, OOM_MODE_RESUBMIT,
+         "memory by GPU"},
         {"host data", "slurm:mem=1G", OOM_MODE_AUTO, OOM_MODE_REQUEUE, "what the scheduler gives"},
     };
 

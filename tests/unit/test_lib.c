@@ -188,11 +188,11 @@ static void options_are_those_that_were_asked_for(void **state)
         /* Nobody knows: the record, as it was allocated. */
         {NULL, NULL,
          "--oom-retry=auto --job-name=my run --partition=gpu --time=00:10:00 --constraint=a100 "
-         "--cpus-per-task=1 --ntasks=4 --nodes=2 --gpus=2 --mem-per-gpu=90 --output=/w/%j.out "
+         "--cpus-per-task=1 --ntasks=4 --nodes=2 --gpus=2 --mem-per-gpu=90M --output=/w/%j.out "
          "--requeue --comment=two words M --open-mode=append"},
         {"--gpus=2 --output=%25x%20%25j --mem-per-gpu=90 --signal=USR1", NULL,
          "--oom-retry=auto --gpus=2 --output=%x %j --signal=USR1 --job-name=my run "
-         "--partition=gpu --time=00:10:00 --mem-per-gpu=90 --requeue --comment=two words M "
+         "--partition=gpu --time=00:10:00 --mem-per-gpu=90M --requeue --comment=two words M "
          "--open-mode=append"},
         {" ", "500",
          "--oom-retry=auto --job-name=my run --partition=gpu --time=00:10:00 --mem=500M "
@@ -242,15 +242,25 @@ static void the_component_that_ran_out(void **state)
         "JobId=13 HetJobId=12 HetJobOffset=1 NodeList=gpu1 MinMemoryNode=110M\n"
         "JobId=14 HetJobId=12 HetJobOffset=2 NodeList=big1 MinMemoryNode=1000M\n";
     static const struct {
-        const char *node, *id;
-    } rows[] = {{"gpu1", "13"}, {"big1", "14"}, {"cpu1", "12"}, {"cpu", "12"}, {NULL, "12"}};
+        const char *message, *node, *id;
+    } rows[] = {{NULL, "gpu1", "13"},
+                {"task 0: Out Of Memory", "big1", "14"},
+                {NULL, "cpu1", "12"},
+                {NULL, "cpu", "12"},
+                {NULL, NULL, "12"},
+                {"Detected 1 oom-kill event(s) in StepId=13.0. Some", NULL, "13"},
+                {"Detected 1 oom_kill event in StepId=12+2.0. Some", "cpu1", "14"},
+                {"Detected 1 oom-kill event(s) in StepId=12.batch.", NULL, "12"},
+                {"Detected 1 oom-kill event(s) in StepId=99.0.", "gpu1", "13"},
+                {"StepId=", "gpu1", "13"}};
     struct oom_edits edits = {NULL, 0};
     struct slurm_options options = {NULL, 0};
     char word[16];
 
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        char *copy = strdup(records), *line = slurm_component_on(copy, rows[i].node);
+        char *copy = strdup(records),
+             *line = slurm_component_of(copy, rows[i].message, rows[i].node);
         assert_true(slurm_field(line, "JobId", word, sizeof(word)));
         assert_string_equal(word, rows[i].id);
         assert_null(strchr(line, '\n'));
