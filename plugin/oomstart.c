@@ -18,7 +18,9 @@
 
 #include "restore.h"
 
-#define PROBE_DEADLINE_MS 1000
+/* Milliseconds on a healthy node; a second and more where the libraries come cold from a loaded file
+ * server. A job that is not watched is the greater loss, and only a broken node waits for so long. */
+#define PROBE_DEADLINE_MS 5000
 
 /* PREFIX/bin/oomrun, from PREFIX/libexec/oomretry/oomstart. */
 static int find_oomrun(char *path, size_t size)
