@@ -156,7 +156,11 @@ static struct oom_script *open_script(const struct arguments *a, struct offline 
         return NULL;
     source.bytes = *bytes;
     source.length = *length;
-    return oom_script_parse(&source, err);
+    char *directory = file_directory(a->script);
+    source.directory = directory;
+    struct oom_script *script = oom_script_parse(&source, err);
+    free(directory);
+    return script;
 }
 
 static json_t *plan_body(const struct arguments *a, const struct oom_incident *incident,

@@ -237,6 +237,8 @@ static int run(struct arguments *a, struct oom_error *err)
     if (rc > 0)
         rc = oom_errorf(err, "%s: longer than %d bytes", a->script, MAX_SCRIPT_BYTES);
     source.bytes = bytes;
+    char *directory = file_directory(a->script);
+    source.directory = directory;
     if (rc != 0 || !(script = oom_script_parse(&source, err)) ||
         !(policy = choose(a, script, err))) {
         rc = -1;
@@ -266,6 +268,7 @@ static int run(struct arguments *a, struct oom_error *err)
     oom_policy_free(policy);
     oom_script_free(script);
     free(bytes);
+    free(directory);
     return rc;
 }
 

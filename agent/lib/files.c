@@ -146,3 +146,16 @@ int file_copy_tail(const char *from, const char *to, off_t limit)
         close(out);
     return rc;
 }
+
+char *file_directory(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    struct stat st;
+
+    if (lstat(path, &st) < 0 || S_ISLNK(st.st_mode))
+        return NULL;
+    char *name = slash ? strndup(path, (size_t)(slash - path + 1)) : strdup(".");
+    char *real = name ? realpath(name, NULL) : NULL;
+    free(name);
+    return real;
+}

@@ -12,6 +12,10 @@
 /* Reads a regular file, at most `limit` bytes, NUL-terminated. 0: all of it, 1: it goes on, -1. */
 int file_read(const char *path, size_t limit, char **bytes, size_t *length, struct oom_error *err);
 
+/* The directory of a file, absolute and malloc'd. NULL: it cannot be had, or the file is a symbolic
+ * link, which has two. */
+char *file_directory(const char *path);
+
 /* `path` ends in XXXXXX and gets its final name. */
 int file_write_temporary(char *path, const char *bytes, size_t length, mode_t mode,
                          struct oom_error *err);

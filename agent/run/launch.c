@@ -84,6 +84,7 @@ int launch_open(struct launch *launch, char **argv, bool in_job, struct oom_erro
         launch->script_path = NULL;
         return 0;
     }
+    launch->directory = file_directory(launch->script_path);
     size_t line = in_job ? restore_launcher_length(launch->script_bytes, launch->script_length) : 0;
     if (line > 0) {
         launch->launcher_line = strndup(launch->script_bytes, line);
@@ -123,6 +124,9 @@ struct oom_script *launch_parse(const struct launch *launch, struct oom_error *e
         .starts_unseen = launch->starts_unseen,
     };
 
+    /* The scheduler's copy stands where nothing of the user's does. */
+    if (launch->script_path && !launch->rewrite_in_place)
+        source.directory = launch->directory;
     if (launch->script_index < 0 && !launch->stdin_args)
         return oom_script_from_argv((const char *const *)launch->argv, &source, err);
     source.bytes = launch->script_bytes;
@@ -275,5 +279,7 @@ void launch_close(struct launch *launch)
     free(launch->diff);
     free(launch->script_bytes);
     free(launch->launcher_line);
+    free(launch->directory);
+    launch->directory = NULL;
     launch->diff = launch->script_bytes = launch->launcher_line = NULL;
 }

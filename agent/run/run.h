@@ -61,6 +61,7 @@ struct launch {
     char *script_bytes;
     size_t script_length;
     char *script_path;           /* NULL: none */
+    char *directory;             /* of the script; NULL: unknown */
     bool starts_unseen;          /* for oom_script_source */
     bool rewrite_in_place;       /* the scheduler's own copy of the script: it is the user's */
     char **stdin_args;           /* the script comes by standard input; its arguments */
@@ -127,6 +128,9 @@ void output_parent(struct output *output);
 
 /* Reads what has been written so far; returns the number of new bytes. */
 int64_t output_poll(struct output *output);
+
+/* Some of it passes through this process, and what comes after its end is lost. */
+bool output_relayed(const struct output *output);
 
 /* What stream `i` (0, 1) said at the beginning of the attempt; NULL: nothing. */
 const char *output_beginning(const struct output *output, int i, size_t *length);

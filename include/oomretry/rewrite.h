@@ -32,6 +32,7 @@ struct oom_script_source {
     void *read_side_arg;
     oom_place_copy_f *place_copy; /* NULL: no side file can be changed */
     void *place_copy_arg;
+    const char *directory; /* of the script's file, absolute; NULL: unknown */
     /* A policy that recognises none of the commands was seen to recognise what one of them starts
      * (make, a launcher in Python): no command is taken for training by its looks. */
     bool starts_unseen;

@@ -201,7 +201,12 @@ void rw_expand_region(struct rw *rw, const struct rw_buf *buf, uint32_t start, u
             while (site.end < end && b[site.end] != '`')
                 site.end += b[site.end] == '\\' ? 2 : 1;
             site.end = site.end < end ? site.end + 1 : end;
-            rw_sink_unknown(rw, sink, &site, false);
+            const char *directory =
+                rw_own_directory(rw, buf, b + at + 1, site.end > at + 2 ? site.end - at - 2 : 0);
+            if (directory)
+                rw_sink_derived(rw, sink, &site, directory, strlen(directory));
+            else
+                rw_sink_unknown(rw, sink, &site, false);
             at = site.end;
         } else if (c == '\'' || c == '"') {
             at = quoted_part(rw, buf, at, end, sink);

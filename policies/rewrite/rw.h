@@ -291,6 +291,12 @@ void rw_sink_unknown(struct rw *rw, struct rw_sink *sink, const struct rw_site *
 void rw_sink_derived(struct rw *rw, struct rw_sink *sink, const struct rw_site *site,
                      const char *text, size_t length);
 
+/* ---- selfdir.c */
+/* What a command substitution in this file gives when that is the directory of the file itself, or
+ * a path from there; NULL: something else. */
+const char *rw_own_directory(struct rw *rw, const struct rw_buf *buf, const char *bytes,
+                             size_t length);
+
 /* ---- subst.c */
 void rw_expand_command(struct rw *rw, const struct rw_site *site, uint32_t start, uint32_t end,
                        struct rw_sink *sink);

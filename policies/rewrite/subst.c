@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * "$(…)": text that is put together by echo, printf or cat of a heredoc is known; a training
- * command in one is walked; the rest is not known. */
+ * "$(…)": text that is put together by echo, printf or cat of a heredoc is known; so is
+ * the script's own directory; a training command in one is walked; the rest is not known. */
 #include "policies/rewrite/rw.h"
 
 #include <string.h>
@@ -24,7 +24,12 @@ void rw_expand_command(struct rw *rw, const struct rw_site *site, uint32_t start
     const char *bytes = site->buf->bytes + start;
     size_t length = end > start ? end - start : 0;
     bool maker = mentions(bytes, length, makers);
+    const char *directory = rw_own_directory(rw, site->buf, bytes, length);
 
+    if (directory) {
+        rw_sink_derived(rw, sink, site, directory, strlen(directory));
+        return;
+    }
     if (rw->depth < 32 && (maker || mentions(bytes, length, starters))) {
         struct rw_frag frag = {
             bytes, (uint32_t)length, RW_LITERAL, RW_RAW, site->buf, start, end, NULL, false};
