@@ -26,6 +26,9 @@ enum {
     LOOK_SHARE = 20,
     GRACE_KILL_MS = 5000,
     PREFETCH_AFTER_MS = 300,
+    ORPHANS_LOOK_MS = 10,
+    ORPHANS_QUIET_MS = 500,
+    ORPHANS_MAX_MS = 5000,
 };
 
 struct watch {
@@ -237,6 +240,35 @@ static void stop(struct watch *watch)
         close(watch->signal_fd);
 }
 
+/* True while there are orphans: all that the command has left came to us. */
+static bool have_orphans(void)
+{
+    int status;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+        ;
+    return pid == 0;
+}
+
+/* Behind `exec > >(tee log)` the last words may still be on their way through a process for which
+ * the script did not wait. As long as something comes there may be more. */
+static void hear_orphans_out(const struct watch *watch)
+{
+    struct timespec nap = {0, ORPHANS_LOOK_MS * 1000000L};
+    int64_t began_ms = elapsed_ms(), heard_ms = began_ms;
+
+    while (have_orphans() && watch->attempt->ended_by_signal == 0) {
+        event_base_loop(watch->run->base, EVLOOP_NONBLOCK);
+        int64_t now = elapsed_ms();
+        if (output_poll(watch->run->output) > 0)
+            heard_ms = now;
+        if (now - heard_ms > ORPHANS_QUIET_MS || now - began_ms > ORPHANS_MAX_MS)
+            break;
+        nanosleep(&nap, NULL);
+    }
+}
+
 /* The script as the user wrote it: its logs are where the rewritten one's are. */
 static void mark_logs(struct run *run)
 {
@@ -264,6 +296,9 @@ int attempt_run(struct run *run, struct attempt *attempt, struct oom_error *err)
     while (rc == 0 && !watch.ended)
         event_base_loop(run->base, EVLOOP_ONCE);
     if (rc == 0) {
+        if (output_relayed(run->output) || !WIFEXITED(attempt->wait_status) ||
+            WEXITSTATUS(attempt->wait_status) != 0)
+            hear_orphans_out(&watch);
         output_end(run->output, attempt->ended_by_signal != 0);
         own_restart_count(run, attempt);
     }

@@ -415,6 +415,14 @@ void output_resize(const struct output *output)
     }
 }
 
+bool output_relayed(const struct output *output)
+{
+    for (int i = 0; i < output->count; i++)
+        if (output->streams[i].relay)
+            return true;
+    return false;
+}
+
 const char *output_name(const struct output *output)
 {
     return output ? output->streams[0].name : "the job's output";

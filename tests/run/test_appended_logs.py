@@ -39,3 +39,10 @@ def test_the_second_failure_is_read_by_itself(place):  # noqa: F811
     status, said = place.run()
     assert status == 3 and len(place.starts()) == 2, said
     assert 'exit 3, no sign of memory' in said
+
+
+def test_last_words_come_through_a_process_nobody_waits_for(place):  # noqa: F811
+    """`exec > >(…)`: the script has ended, and what it said is still on its way."""
+    place.script = place.script.replace('#!/bin/bash\n', '#!/bin/bash\nexec > >(sleep 0.3; cat) 2>&1\n')
+    status, said = place.run()
+    assert status == 0 and 'trained with 6144' in said, said
