@@ -4,11 +4,14 @@
  * limits, arguments, directory and options, each in a file of the owner's. */
 #include "agent/run/capture.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/lib/files.h"
@@ -16,7 +19,11 @@
 
 extern char **environ;
 
-enum { MAX_CAPTURE_BYTES = 4 * 1024 * 1024 };
+enum {
+    MAX_CAPTURE_BYTES = 4 * 1024 * 1024,
+    MAX_LOOKED_AT = 10000,    /* files of the directory, before a job starts */
+    KEPT_S = 180 * 24 * 3600, /* no job runs or waits for longer */
+};
 
 /* "options" is what the plugin has kept of sbatch's command line. */
 static const char *const kinds[] = {"env", "args", "dir", "options", "script"};
@@ -166,12 +173,40 @@ static void write_list(const struct run *run, const char *kind, char *const *lis
     free(bytes);
 }
 
+static bool is_capture(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+
+    for (size_t i = 0; dot && strchr(name, '-') && i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (strcmp(dot + 1, kinds[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Of jobs whose end nobody saw, as their node was lost. */
+static void forget_old(void)
+{
+    char path[3000];
+    DIR *directory = paths_state_dir(path, sizeof(path), NULL) < 0 ? NULL : opendir(path);
+    int left = MAX_LOOKED_AT;
+    struct stat info;
+
+    for (struct dirent *entry; directory && left-- > 0 && (entry = readdir(directory));)
+        if (is_capture(entry->d_name) &&
+            fstatat(dirfd(directory), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(info.st_mode) && info.st_mtime < time(NULL) - KEPT_S)
+            unlinkat(dirfd(directory), entry->d_name, 0);
+    if (directory)
+        closedir(directory);
+}
+
 void capture_job(const struct run *run)
 {
     char directory[4096], path[4096];
     char *where[] = {getcwd(directory, sizeof(directory)) ? directory : NULL, NULL};
     char *options[] = {(char *)run->options.submitted, NULL};
 
+    forget_old();
     write_list(run, "env", environ, true);
     write_list(run, "args", run->launch.argv + 1, false);
     write_list(run, "dir", where, false);

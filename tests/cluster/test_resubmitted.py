@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A job that is submitted again is the job that was submitted: what stood on sbatch's command line
 and in its variables, limits, environment, the options of other plugins."""
+import os
 import re
 import resource
 import subprocess
+import time
 
 import pytest
 
-from conftest import Job, wait_for
+from conftest import OWNER, Job, wait_for
 from kinds import is_over, runs, write_job
 
 # What differs between any two jobs.
@@ -154,3 +156,18 @@ def test_components(cluster, work, script, where):
         one, other = Job(cluster, first.id + offset, work), Job(cluster, again.id + offset, work)
         assert told(one) == told(other), offset
         assert one.record()["HetJobOffset"] == offset[1]
+
+
+def test_what_lost_jobs_left(cluster, work, script):
+    """A job captures its environment; where nobody saw its end the next job of its owner removes that
+    after half a year."""
+    home = work / "home"
+    state = home / ".local/state/oomretry"
+    state.mkdir(parents=True)
+    for name, days in ("slurm-1.env", 200), ("slurm-2.env", 100), ("oomretry.db", 200):
+        (state / name).write_text("x")
+        os.utime(state / name, times=(time.time() - days * 86400,) * 2)
+    subprocess.run(["chown", "-R", OWNER.pw_name, home], check=True)
+    job = cluster.sbatch(work, "--oom-retry", script("#!/bin/sh\ntrue\n"), env={"HOME": str(home)})
+    assert job.wait()["JobState"] == "COMPLETED", job.output()
+    assert {path.name for path in state.iterdir()} == {"slurm-2.env", "oomretry.db"}
