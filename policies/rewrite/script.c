@@ -31,8 +31,7 @@ static void copy_source(struct oom_script *script, const struct oom_script_sourc
     script->source.name = rw_strndup(arena, name, strlen(name));
     script->source.bytes = rw_strndup(arena, source->bytes, source->length);
     if (source->directory)
-        script->source.directory =
-            rw_strndup(arena, source->directory, strlen(source->directory));
+        script->source.directory = rw_strndup(arena, source->directory, strlen(source->directory));
     script->source.args = copy_list(arena, source->args);
     script->source.environ_list = copy_list(arena, source->environ_list);
 }
