@@ -29,14 +29,14 @@ static bool is_shell(const char *program)
     return strcmp(name, "sh") == 0 || strcmp(name, "bash") == 0 || strcmp(name, "dash") == 0;
 }
 
-/* A launcher that is a script shows as its interpreter: "python3 /usr/bin/ray job submit …". */
 static int verify(const struct oom_policy *policy, char **argv, const struct oom_edits *wanted,
                   struct oom_error *why)
 {
     int verdict = oom_argv_verify(policy, (const char *const *)argv, wanted, why);
+    char *const *script = seen_script(argv);
 
-    if (verdict < 0 && argv[1] && strchr(argv[1], '/'))
-        verdict = oom_argv_verify(policy, (const char *const *)argv + 1, wanted, why);
+    if (verdict < 0 && script)
+        verdict = oom_argv_verify(policy, (const char *const *)script, wanted, why);
     return verdict;
 }
 

@@ -74,11 +74,19 @@ static bool take(char *const *argv, const struct oom_policy *policy, struct oom_
     return known;
 }
 
-/* A launcher that is a script shows as its interpreter: "python3 /usr/bin/ray job …". */
+char *const *seen_script(char *const *argv)
+{
+    /* The first line of a script can give its interpreter one option. */
+    size_t at = argv[1] && argv[1][0] == '-' ? 2 : 1;
+
+    return argv[1] && argv[at] && strchr(argv[at], '/') ? argv + at : NULL;
+}
+
 static bool take_any(char *const *argv, const struct oom_policy *policy, struct oom_values *values)
 {
-    return take(argv, policy, values) ||
-           (argv[1] && strchr(argv[1], '/') && take(argv + 1, policy, values));
+    char *const *script = seen_script(argv);
+
+    return take(argv, policy, values) || (script && take(script, policy, values));
 }
 
 bool seen_recognises(const struct seen *seen, const struct oom_policy *policy)

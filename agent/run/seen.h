@@ -16,6 +16,10 @@ void seen_clear(struct seen *seen);
 /* `argv` is taken over (one allocation, as proctree_argv makes it). */
 void seen_add(struct seen *seen, char **argv);
 
+/* A launcher that is a script shows as its interpreter: of "python3 -s /usr/bin/ray job …" what
+ * begins with the script; NULL: it is no such command line. */
+char *const *seen_script(char *const *argv);
+
 bool seen_recognises(const struct seen *seen, const struct oom_policy *policy);
 
 /* The policy (the first of these) of the last command line that any of them recognises; -1: none

@@ -1,0 +1,2 @@
+#!/bin/bash
+exec make -s train MBZ=@mbs|2@
