@@ -62,6 +62,7 @@ bool oom_line_is_data(const struct line_view *view)
             continue;
         start++;
         size_t length = (size_t)(stop - start);
+        length -= length > 0 && start[length - 1] == '\\'; /* JSON within JSON */
         if (is_one_of(log_keys, start, length))
             return false;
         if (is_one_of(data_keys, start, length))

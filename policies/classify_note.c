@@ -166,6 +166,8 @@ void oom_piece_note(struct block *block)
 
     n.view.text = block->bytes + block->piece_start;
     n.view.length = block->piece_end - block->piece_start;
+    if (n.view.length > 0 && *n.view.text == '{')
+        oom_line_unwrap(&n.view);
     if (kinds & (KIND(SIG_QUOTE) | STRUCTURE_KINDS | COURSE_KINDS))
         oom_note_speaker(&n);
     if ((kinds & KIND(SIG_QUOTE)) && note_quotes(&n))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The prefixes of a line say who speaks: Ray's "(WorkerDict pid=12, ip=10.0.0.3)", torchrun's
- * "[rank3]:" and "[default0]:", "srun -l", mpirun's "[1,3]<stderr>:", time stamps and JSON of
- * container runtimes, and syslog. */
+ * "[rank3]:" and "[default0]:", "srun -l", mpirun's "[1,3]<stderr>:", time stamps of container
+ * runtimes and syslog. Docker's own files wrap each line in JSON. */
 #include <ctype.h>
 #include <string.h>
 
@@ -240,33 +240,42 @@ static bool prefix_container(struct cursor *c, struct line_view *view)
     return true;
 }
 
-/* {"log":"...","stream":"stderr"} of container runtimes, and what structured loggers write: the
- * line itself is the value. */
-static void skip_json_wrapping(struct cursor *c)
+/* The text of a JSON string that begins at `at`, without the end of the line that it holds. */
+static const char *string_end(const char *at, const char *end)
 {
-    static const char *const keys[] = {"\"log\":", "\"line\":", "\"message\":", "\"msg\":"};
-    const char *end = left(c) < 512 ? c->end : c->at + 512;
+    const char *p = at;
 
-    if (!starts(c, "{\""))
+    while (p < end && *p != '"')
+        p += *p == '\\' && p + 1 < end ? 2 : 1;
+    if (p > end)
+        p = end;
+    while (p - at >= 2 && p[-2] == '\\' && (p[-1] == 'n' || p[-1] == 'r'))
+        p -= 2;
+    return p;
+}
+
+void oom_line_unwrap(struct line_view *view)
+{
+    static const char log[] = "\"log\":";
+    const char *end = view->text + view->length;
+    const char *head = view->length < 256 ? end : view->text + 256;
+    const char *at = find_in(view->text, head, log);
+
+    if (*view->text != '{' || !at || !find_in(view->text, end, "\"stream\":"))
         return;
-    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
-        const char *p = find_in(c->at, end, keys[i]);
-        if (!p)
-            continue;
-        p += strlen(keys[i]);
-        while (p < c->end && *p == ' ')
-            p++;
-        if (p < c->end && *p == '"')
-            c->at = p + 1;
+    at += sizeof(log) - 1;
+    while (at < end && *at == ' ')
+        at++;
+    if (at == end || *at++ != '"')
         return;
-    }
+    view->text = at;
+    view->length = (size_t)(string_end(at, end) - at);
 }
 
 static void read_prefixes(struct line_view *view)
 {
     struct cursor c = {view->text, view->text + view->length};
 
-    skip_json_wrapping(&c);
     for (int i = 0; i < 6; i++)
         if (!prefix_time(&c) && !prefix_process(&c, view) && !prefix_bracket_rank(&c, view) &&
             !prefix_syslog(&c, view) && !prefix_task(&c, view) && !prefix_host(&c, view) &&

@@ -225,6 +225,8 @@ struct line_view {
 size_t oom_bytes_clean(const char *raw, size_t length, char *out);
 /* Takes terminal control out of a text in place. */
 void oom_line_strip(char *text);
+/* classify_prefix.c: leaves of {"log":"...","stream":"stderr"} the line that was logged. */
+void oom_line_unwrap(struct line_view *view);
 /* classify_prefix.c: reads the prefixes of a cleaned line. */
 void oom_line_speaker(struct line_view *view);
 
