@@ -18,8 +18,9 @@
 
 #include "restore.h"
 
-/* Milliseconds on a healthy node; a second and more where the libraries come cold from a loaded file
- * server. A job that is not watched is the greater loss, and only a broken node waits for so long. */
+/* Milliseconds on a healthy node; a second and more where the libraries come cold from a loaded
+ * file server. A job that is not watched is the greater loss, and only a broken node waits for so
+ * long. */
 #define PROBE_DEADLINE_MS 5000
 
 /* PREFIX/bin/oomrun, from PREFIX/libexec/oomretry/oomstart. */
