@@ -154,7 +154,8 @@ static bool is_orphan(const json_t *attempt, const json_t *states, const struct 
 
 static void check_all(struct api *head, const struct config *config)
 {
-    const struct lost_end unknown = {.status = -1}, killed = {.status = SIGKILL, .orphan = true};
+    const struct lost_end unknown = {.status = -1, .restart = -1},
+                          killed = {.status = SIGKILL, .restart = -1, .orphan = true};
     json_t *reply = NULL, *attempt;
     struct local local = {NULL, NULL};
     size_t i;
@@ -181,11 +182,18 @@ static void check_all(struct api *head, const struct config *config)
     json_decref(reply);
 }
 
+/* A report that was long on its way tells of a run that the job has left behind. */
+static bool is_past(const json_t *attempt, const struct lost_end *end)
+{
+    return strcmp(json_get_string(attempt, "state", ""), "running") == 0 && end->restart >= 0 &&
+           json_get_int(attempt, "restart", 0) > end->restart;
+}
+
 /* A batch script has ended; its supervisor reports before that, unless it was killed. */
 static void check_job(struct api *head, const struct config *config, const char *job,
                       const struct lost_end *end)
 {
-    const struct lost_end unknown = {.status = -1};
+    const struct lost_end unknown = {.status = -1, .restart = -1};
     char path[256] = "/v1/attempts/open?scheduler=slurm";
     json_t *reply = NULL, *attempt;
     size_t i;
@@ -196,7 +204,7 @@ static void check_job(struct api *head, const struct config *config, const char 
         {
             bool intended = strcmp(json_get_string(attempt, "state", ""), "intended") == 0;
             bool done = json_get_bool(attempt, "done", false);
-            if (!done || end->unbegun)
+            if ((!done || end->unbegun) && !is_past(attempt, end))
                 finish(head, config, attempt, intended && !done && !end->unbegun ? &unknown : end);
         }
     json_decref(reply);

@@ -198,7 +198,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     (void)what;
     start_roles(agent);
     if (has_role(agent, "node") && agent->lost_pid == 0 && ++agent->ticks % LOST_EVERY_TICKS == 0)
-        agent->lost_pid = lost_check(&agent->config, NULL, (struct lost_end){.status = -1});
+        agent->lost_pid =
+            lost_check(&agent->config, NULL, (struct lost_end){.status = -1, .restart = -1});
 }
 
 static void on_term(evutil_socket_t fd, short what, void *arg)

@@ -47,6 +47,7 @@ void reports_close(struct reports *reports);
  * batch script has just ended in this way, or (job NULL) of all. Returns the child. */
 struct lost_end {
     int status;   /* as of wait(2); -1: not known */
+    int restart;  /* how often Slurm had started the job again by then; -1: not known */
     bool unbegun; /* nothing of the script was executed */
     bool orphan;  /* the scheduler has not noticed that the job is dead */
 };

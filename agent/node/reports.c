@@ -65,6 +65,7 @@ static void forward(struct reports *reports, char *text)
         lost_check(reports->config, json_get_string(report, "job", ""),
                    (struct lost_end){
                        .status = atoi(json_get_string(report, "status", "0")) & 0xffff,
+                       .restart = atoi(json_get_string(report, "restart", "-1")),
                        .unbegun = strcmp(json_get_string(report, "begun", ""), "0") == 0,
                    });
     json_decref(report);

@@ -136,7 +136,9 @@ int64_t next_reported_kills(struct run *run, const struct attempt *attempt)
         json_array_foreach(json_object_get(reply, "tasks"), i, task)
         {
             int64_t count = json_get_int(task, "oom_kills", -1);
-            if (count >= 0)
+            int64_t restart = json_get_int(task, "restart", -1);
+            /* What was long on its way may be of the run before this one. */
+            if (count >= 0 && (restart < 0 || restart == run->restart))
                 kills = (kills < 0 ? 0 : kills) + count;
         }
     json_decref(reply);

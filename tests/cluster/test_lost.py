@@ -2,13 +2,17 @@
 """Attempts that nobody could report: launches that failed, heads that were away, dependents of an
 array whose supervisor was killed."""
 import contextlib
+import os
 import shutil
+import signal
+import sqlite3
 import time
 from pathlib import Path
 
 import pytest
 
 import kinds
+from book import Book
 from conftest import OWNER, Job, install, wait_for
 from training import history
 
@@ -111,6 +115,32 @@ def test_a_held_launch_waits_for_the_staff(cluster, work, script):
     cluster.run("scontrol", "release", job.id, root=True)
     story = wait_over(cluster, job)
     assert story["lineage"]["state"] == "completed", (story["lineage"], job.output())
+    assert len(kinds.runs(work)) == 2
+
+
+def test_a_report_that_comes_late(cluster, work, script):
+    """The agent hears that the first run has ended when the second one is long under way."""
+    path, memory = kinds.write_job(work, script, "gpu")
+    trainer = work / "bin/python3"
+    trainer.write_text(trainer.read_text().replace(
+        'echo "trained', f'while [ ! -e {work}/go ]; do sleep 0.2; done\necho "trained'))
+    agent = cluster.record["daemons"]["oomagent"]["pid"]
+    os.kill(agent, signal.SIGSTOP)
+    try:
+        job = cluster.sbatch(work, "--oom-retry=relax", "--oom-mode=requeue", f"--mem={memory}", path)
+        wait_for(lambda: len(kinds.runs(work)) == 2, "the second start")
+        # As if the requeue had killed the supervisor before it could note that it was done.
+        with sqlite3.connect(next((cluster.dir / "oomretry/db").glob("*.db"))) as database:
+            database.execute("UPDATE attempt SET acted = NULL WHERE job = ? AND number = 2", [job.id])
+    finally:
+        os.kill(agent, signal.SIGCONT)
+    time.sleep(3)
+    (work / "go").write_text("")
+    story = wait_over(cluster, job)
+    assert story["lineage"]["state"] == "completed", (story["lineage"], job.output())
+    assert [attempt["mode"] for attempt in story["attempts"]] == ["first", "requeue"]
+    claims = Book(cluster).rows("SELECT claimed_by FROM attempt WHERE lineage = ?", story["lineage"]["id"])
+    assert [row["claimed_by"] for row in claims] == [None, None]
     assert len(kinds.runs(work)) == 2
 
 
