@@ -20,6 +20,7 @@ BUILD = Path(os.environ.get("OOMRETRY_BUILD", REPO / "build"))
 DEVCLUSTER = REPO / "contrib" / "devcluster"
 OWNER = pwd.getpwnam("nobody")
 DEADLINE_S = 60
+PATIENCE = float(os.environ.get("OOMRETRY_TEST_PATIENCE", "1"))  # more on slow machines
 
 
 def install(prefix, parts=("bin", "sbin", "lib", "libexec", "share")):
@@ -31,10 +32,10 @@ def install(prefix, parts=("bin", "sbin", "lib", "libexec", "share")):
 
 
 def wait_for(ready, what, seconds=DEADLINE_S, pause_s=0.05):
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds * PATIENCE
     while not (value := ready()):
-        assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
-        time.sleep(pause_s)
+        assert time.monotonic() < deadline, f"{what}: not within {seconds * PATIENCE:g} s"
+        time.sleep(pause_s * PATIENCE)
     return value
 
 
