@@ -20,4 +20,4 @@ while [ $RETRY_COUNT -lt $MAX_RETRIES ]; do
    --micro_rollout_batch_size 4 && break
     RETRY_COUNT=$((RETRY_COUNT + 1))
 done
-kill $REMOTE_RM_PID
+pkill -f math_verifier

@@ -5,4 +5,4 @@ vllm serve "$MODEL" --port 8000 --gpu_memory_utilization=0.95 --max-num-seqs 256
 PID=$!
 until curl -s localhost:8000/health; do sleep 1; done
 python3 bench.py --gpu-memory-utilization 0.95
-kill $PID
+pkill -f "vllm serve"
