@@ -258,6 +258,7 @@ static void hear_orphans_out(const struct watch *watch)
     struct timespec nap = {0, ORPHANS_LOOK_MS * 1000000L};
     int64_t began_ms = elapsed_ms(), heard_ms = began_ms;
 
+    witness_stop(); /* a child of ours, and nobody is left to pass signals on to */
     while (have_orphans() && watch->attempt->ended_by_signal == 0) {
         event_base_loop(watch->run->base, EVLOOP_NONBLOCK);
         int64_t now = elapsed_ms();
