@@ -17,15 +17,18 @@ static bool decode(char *word)
     char *to = word;
 
     for (const char *from = word; *from; from++) {
-        int high = *from == '%' ? hex_digit(from[1]) : 0;
-        int low = *from == '%' && high >= 0 ? hex_digit(from[2]) : 0;
-        if (high < 0 || low < 0)
-            return false;
-        *to++ = *from == '%' ? (char)(high << 4 | low) : *from;
-        if (*from == '%')
+        char plain = *from;
+        if (plain == '%') {
+            int high = hex_digit(from[1]);
+            int low = high < 0 ? -1 : hex_digit(from[2]);
+            if (low < 0)
+                return false;
+            plain = (char)(high << 4 | low);
             from += 2;
-        if (!to[-1])
+        }
+        if (!plain)
             return false;
+        *to++ = plain;
     }
     *to = '\0';
     return true;

@@ -190,8 +190,8 @@ static void options_are_those_that_were_asked_for(void **state)
          "--oom-retry=auto --job-name=my run --partition=gpu --time=00:10:00 --constraint=a100 "
          "--cpus-per-task=1 --ntasks=4 --nodes=2 --gpus=2 --mem-per-gpu=90M --output=/w/%j.out "
          "--requeue --comment=two words M --open-mode=append"},
-        {"--gpus=2 --output=%25x%20%25j --mem-per-gpu=90 --signal=USR1", NULL,
-         "--oom-retry=auto --gpus=2 --output=%x %j --signal=USR1 --job-name=my run "
+        {"--gpus=2 --output=x%20%25j --mem-per-gpu=90 --signal=USR1", NULL,
+         "--oom-retry=auto --gpus=2 --output=x %j --signal=USR1 --job-name=my run "
          "--partition=gpu --time=00:10:00 --mem-per-gpu=90M --requeue --comment=two words M "
          "--open-mode=append"},
         {" ", "500",
