@@ -96,6 +96,8 @@ struct signature {
     bool own;              /* restart: the framework's own, with the same settings */
     uint16_t context_rule; /* context: the frame rule that stands for it, index + 1 */
     bool kill;             /* the kernel or the scheduler killed something: maybe a helper */
+    bool shared;           /* oom: of a whole node, told to each job there */
+    bool died;             /* secondary: a process of this job has ended */
 };
 
 /* How strongly something names the phase. Of several frames the strongest decides, among equals

@@ -10,7 +10,8 @@
  *   seen to begin;
  * - the phase is told by the message, by its traceback or by a marker that lies in the end;
  * - no text is quoted in the end, which may begin in the middle of a quotation;
- * - nothing was killed from outside: whether that counts depends on whether the work was done.
+ * - nothing was killed from outside: whether that counts depends on whether the work was done;
+ * - no report of a whole node: whether that counts depends on what else failed.
  *
  * What names the framework is searched in the rest too, and the lines are counted. */
 #include "policies/classify_private.h"
@@ -88,7 +89,8 @@ bool oom_classifier_end_decides(const struct oom_classifier *classifier, int str
         const struct event *event = classifier->pending[i];
         if (event->stream != stream)
             continue;
-        if (event->sig->kill || (event->sig->kind == SIG_OOM && !event->phase_sure))
+        if (event->sig->kill || event->sig->shared ||
+            (event->sig->kind == SIG_OOM && !event->phase_sure))
             return false;
         failed |= event->sig->kind == SIG_OOM;
     }

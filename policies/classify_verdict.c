@@ -72,6 +72,31 @@ static bool kill_in_log(const struct oom_classifier *c)
     return false;
 }
 
+/* A worker of this job's has died, and Ray says so. */
+static bool has_died(const struct oom_classifier *c)
+{
+    for (size_t i = 0; i < c->set->count; i++)
+        if (c->set->items[i].died && c->tallies[i].count > 0)
+            return true;
+    return false;
+}
+
+static const char *objection(const struct oom_classifier *c, const struct event *e,
+                             const struct ending *end);
+
+/* The report of a node is about any job there. What this job says of itself goes before it. */
+static bool is_of_another_job(const struct oom_classifier *c, const struct event *e,
+                              const struct ending *end)
+{
+    for (size_t i = 0; i < c->pending_count; i++) {
+        const struct event *own = c->pending[i];
+        if (own->sig->kind == SIG_OOM && !own->sig->shared && own->domain != e->domain &&
+            !objection(c, own, end))
+            return true;
+    }
+    return c->failure_count > 0 && !has_died(c);
+}
+
 /* NULL, or why this event does not make the attempt a failure of memory. */
 static const char *objection(const struct oom_classifier *c, const struct event *e,
                              const struct ending *end)
@@ -88,6 +113,8 @@ static const char *objection(const struct oom_classifier *c, const struct event 
         return "the work had finished: something beside it was killed";
     if (end->well && (e->hinted || e->progress > 0))
         return "caught: the work ended well";
+    if (e->sig->shared && is_of_another_job(c, e, end))
+        return "told to every job on the node: this one failed otherwise";
     return NULL;
 }
 
