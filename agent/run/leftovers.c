@@ -2,7 +2,7 @@
  *
  * Before the next attempt in the same allocation nothing of the last one may be left: processes
  * that went to the background, daemons (they all are orphans of this child subreaper), and the
- * shared memory that they left behind. */
+ * shared memory that their libraries left behind. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -57,6 +57,30 @@ bool leftovers_end(int patience_ms)
     return reaped_all();
 }
 
+/* Named by a library for its own use. A file of any other name may be data that somebody has put
+ * there, also another job of this user: it is never touched. */
+static bool is_of_library(const char *name)
+{
+    static const char *const prefixes[] = {
+        "torch_",         /* PyTorch, c10 and torch.multiprocessing: torch_<pid>_<random>_<n> */
+        "psm_",           /* Python, multiprocessing.shared_memory */
+        "sem.mp-",        /* Python, multiprocessing's semaphores */
+        "sem.loky-",      /* joblib */
+        "nccl-",          /* NCCL and RCCL: nccl-XXXXXX */
+        "cuda.shm.",      /* the CUDA driver: cuda.shm.<uid>.<pid>.<n> */
+        "ucx_shm_posix_", /* UCX */
+        "vader_segment.", /* Open MPI up to 4 */
+        "sm_segment.",    /* Open MPI from 5 on */
+        "psm2_shm.",      /* Omni-Path */
+        "psm3_shm.",      "__KMP_REGISTERED_LIB_", /* OpenMP of LLVM and Intel */
+    };
+
+    for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    return false;
+}
+
 int leftovers_shm(int64_t since_ms)
 {
     DIR *shm = opendir("/dev/shm");
@@ -67,7 +91,7 @@ int leftovers_shm(int64_t since_ms)
     for (struct dirent *entry; (entry = readdir(shm));) {
         struct stat st;
         char path[512];
-        if (entry->d_name[0] == '.' ||
+        if (!is_of_library(entry->d_name) ||
             fstatat(dirfd(shm), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
         if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() ||

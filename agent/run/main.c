@@ -43,6 +43,7 @@ enum {
     KEY_UNBEGUN,
     KEY_ORPHAN,
     KEY_HAND_IN,
+    KEY_LOOK,
     KEY_VERSION
 };
 
@@ -63,6 +64,7 @@ static const struct argp_option option_table[] = {
     {"after", KEY_AFTER, "LINEAGE.ATTEMPT.JOB", OPTION_HIDDEN, "started by the agent", 0},
     {"ended", KEY_ENDED, "STATUS", OPTION_HIDDEN, "how the batch script ended", 0},
     {"hand-in", KEY_HAND_IN, "FILE", OPTION_HIDDEN, "started by the agent", 0},
+    {"look", KEY_LOOK, "SINCE_MS", OPTION_HIDDEN, "started on another node of the job", 0},
     {"unbegun", KEY_UNBEGUN, NULL, OPTION_HIDDEN, "nothing of it was executed", 0},
     {"orphan", KEY_ORPHAN, NULL, OPTION_HIDDEN, "the scheduler takes the job for running", 0},
     {"version", KEY_VERSION, NULL, 0, "print the version", 0},
@@ -72,7 +74,8 @@ static const struct argp_option option_table[] = {
 struct arguments {
     struct run_options options;
     struct after_options after;
-    const char *hand_in; /* a report that was left */
+    const char *hand_in;   /* a report that was left */
+    int64_t look_since_ms; /* > 0: only look for what was left since then */
     char **command;
 };
 
@@ -153,6 +156,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case KEY_HAND_IN:
         arguments->hand_in = arg;
         return 0;
+    case KEY_LOOK:
+        arguments->look_since_ms = strtoll(arg, NULL, 10);
+        return 0;
     case KEY_VERSION:
         printf("oomrun (oomretry) %s\n", OOMRETRY_VERSION);
         exit(0);
@@ -162,7 +168,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         state->next = state->argc;
         return 0;
     case ARGP_KEY_END:
-        if (!arguments->command && !arguments->after.job && !arguments->hand_in)
+        if (!arguments->command && !arguments->after.job && !arguments->hand_in &&
+            arguments->look_since_ms <= 0)
             argp_error(state, "no command; say for example: oomrun -- bash train.sh");
         return 0;
     default:
@@ -394,6 +401,8 @@ int main(int argc, char **argv)
     bool submitted_again = getenv(CONTINUES_VARIABLE) != NULL;
     if (run.options.in_job)
         forget_environment();
+    if (arguments.look_since_ms > 0)
+        return othernodes_look(&run, arguments.look_since_ms);
     sigprocmask(SIG_SETMASK, NULL, &run.signal_mask);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     run.sigpipe = signal(SIGPIPE, SIG_IGN);

@@ -228,7 +228,8 @@ bool leftovers_end(int patience_ms);
 /* Sends a signal to every process below this one. */
 void leftovers_signal(int signal_number);
 
-/* Removes shared memory files that the ended attempt left; returns how many. */
+/* Removes the shared memory that libraries of the ended attempt left in /dev/shm; returns how many
+ * files. One that a live process uses, that is older or that has another name stays. */
 int leftovers_shm(int64_t since_ms);
 
 /* --- gpumem.c ----------------------------------------------------------------------------------
@@ -237,6 +238,21 @@ int leftovers_shm(int64_t since_ms);
 /* Waits, for a bounded time, until the ended attempt's GPU memory is free, and kills what it left
  * there. False: somebody else holds memory of the job's cards; `who` is a few words about that. */
 bool gpumem_wait(const struct run *run, char *who, size_t size);
+
+/* --- othernodes.c ------------------------------------------------------------------------------
+ */
+
+/* A process of somebody else that holds memory of the job's cards. */
+struct holder_place {
+    char node[256], who[256];
+};
+
+/* Nothing of the ended attempt is left on the job's other nodes; gpumem_wait there too. False:
+ * somebody else holds memory of the job's cards. Nodes that cannot be asked count as clear. */
+bool othernodes_clear(const struct run *run, int64_t since_ms, struct holder_place *holder);
+
+/* What that starts on each of them. */
+int othernodes_look(const struct run *run, int64_t since_ms);
 
 /* --- proof.c -----------------------------------------------------------------------------------
  */

@@ -85,6 +85,16 @@ static bool clear_allocation(struct run *run, const struct attempt *attempt)
     return true;
 }
 
+/* Of this node and of the job's others. */
+static bool clear_cards(struct run *run, const struct attempt *attempt, struct holder_place *holder)
+{
+    const char *node = getenv("SLURMD_NODENAME");
+
+    snprintf(holder->node, sizeof(holder->node), "%s", node ? node : "");
+    return gpumem_wait(run, holder->who, sizeof(holder->who)) &&
+           othernodes_clear(run, attempt->started_ms, holder);
+}
+
 static enum next stopped(struct run *run, const struct attempt *attempt, int64_t number,
                          const char *why)
 {
@@ -171,33 +181,32 @@ static enum next next_leave(struct run *run, struct attempt *attempt,
     return next;
 }
 
-/* Somebody else's process holds memory of this node's cards: the job goes to another node, where
- * there is one that it may use. False: there is none, or no scheduler to ask. */
+/* Somebody else's process holds memory of a node's cards: the job goes to another node, where there
+ * is one that it may use. False: there is none, or no scheduler to ask. */
 static bool next_away(struct run *run, struct attempt *attempt, const struct oom_decision *decision,
-                      const struct oom_edits *total, int64_t number, const char *who,
-                      enum next *next)
+                      const struct oom_edits *total, int64_t number,
+                      const struct holder_place *holder, enum next *next)
 {
     struct oom_decision elsewhere = {.mode = OOM_MODE_REQUEUE};
     struct oom_edits with = {NULL, 0};
     struct oom_values facts = {NULL, 0};
     struct oom_error err = {""};
-    const char *node = getenv("SLURMD_NODENAME");
     char excluded[4200];
     bool away = false;
 
-    if (!run->sched || !run->sched->accepts || !node)
+    if (!run->sched || !run->sched->accepts || !*holder->node)
         return false;
     if (decision->mode == OOM_MODE_RESUBMIT)
         elsewhere.mode = OOM_MODE_RESUBMIT;
     run->sched->describe(run->job, &facts, NULL);
     const char *already = oom_values_get(&facts, "slurm.excluded");
     snprintf(excluded, sizeof(excluded), "%s%s%s", already ? already : "", already ? "," : "",
-             node);
+             holder->node);
     if (oom_edits_append(&with, total) == 0 &&
         oom_edits_add(&with, "slurm:exclude", already, excluded, NULL) == 0 &&
         run->sched->accepts(run->job, &with, &err) == 0) {
         say("  %s holds memory of this job's GPUs on %s: the job is queued again without that node",
-            who, node);
+            holder->who, holder->node);
         next_note(run, attempt->lineage, number, "mode", oom_mode_name(elsewhere.mode));
         *next = next_leave(run, attempt, &elsewhere, &with, number);
         away = true;
@@ -224,12 +233,13 @@ enum next next_start(struct run *run, struct attempt *attempt, const struct oom_
     if (!clear_allocation(run, attempt)) {
         return stopped(run, attempt, number, "processes of the old attempt would not end");
     }
-    char who[256];
+    struct holder_place holder = {"", ""};
     enum next next;
-    if (!gpumem_wait(run, who, sizeof(who))) {
-        if (next_away(run, attempt, decision, total, number, who, &next))
+    if (!clear_cards(run, attempt, &holder)) {
+        if (next_away(run, attempt, decision, total, number, &holder, &next))
             return next;
-        say("  %s holds memory of this job's GPUs, and there is no other node to go to", who);
+        say("  %s holds memory of this job's GPUs%s%s, and there is no other node to go to",
+            holder.who, *holder.node ? " on " : "", holder.node);
     }
     oom_edits_free(&attempt->edits);
     attempt->edits = *total;

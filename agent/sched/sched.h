@@ -66,6 +66,10 @@ struct sched {
 
     /* Ends what the job started through the scheduler (steps), not the job. */
     int (*end_steps)(const char *job, struct oom_error *err);
+
+    /* Runs a program on each other node of the job that this process runs in. 0 when it ended well
+     * on all of them, within the time; what it wrote is in *out (NULL: there is no other node). */
+    int (*on_nodes)(const char *const *argv, int timeout_ms, char **out, struct oom_error *err);
 };
 
 /* sched_ray acts on the cluster that ray_use (agent/sched/ray.h) named last, by submission ids. */

@@ -19,6 +19,7 @@
 #include "agent/sched/slurm_fields.h"
 #include "agent/sched/slurm_marked.h"
 #include "agent/sched/slurm_memory.h"
+#include "agent/sched/slurm_nodes.h"
 #include "agent/sched/slurm_requeue.h"
 #include "agent/sched/slurm_rest.h"
 #include "db/db.h"
@@ -333,4 +334,5 @@ const struct sched sched_slurm = {
     .repoint = slurm_dependents_repoint,
     .is_away = is_away,
     .end_steps = end_steps,
+    .on_nodes = slurm_on_nodes,
 };

@@ -10,6 +10,7 @@ from conftest import BUILD, wait_for
 from kinds import is_over, runs, story_of, write_job
 
 SMI = """#!/bin/bash
+echo "$SLURMD_NODENAME" >> HERE/looks
 [ "$SLURMD_NODENAME" != "$(cat HERE/busy 2>/dev/null)" ] || echo "1234, 9999" | sed "s/1234/$(cat HERE/pid)/"
 """
 # What Slurm says by itself where there are cards.
@@ -69,6 +70,39 @@ def test_leaves_a_node_whose_card_somebody_holds(cluster, work, script, home):
     story = wait_for(lambda: is_over(cluster, job), "the lineage to end")
     assert [attempt["mode"] for attempt in story["attempts"]] == ["first", "requeue"]
     assert story["attempts"][1]["decision"]["kind"] != "resources"
+
+
+@pytest.mark.parametrize("kind", ["two nodes", "het"])
+def test_looks_at_all_nodes_of_the_job(cluster, work, script, home, kind):
+    """The cards of the node that the batch script does not run on are the job's, too. What the job
+    asked of srun is not for that look."""
+    path, memory = write_job(work, script, "gpu")
+    here, there = cluster.record["nodes"][:2]
+    (home / "looks").touch()
+    (home / "looks").chmod(0o666)
+    where = ["-N2"] if kind == "two nodes" else ["-w", here, ":", "--mem=50", "-w", there]
+    job = cluster.sbatch(work, "--oom-retry=relax", f"--mem={memory}", "--ntasks-per-node=2",
+                         "--export=ALL,SLURM_STDOUTMODE=/nowhere/x", *where, path)
+    job.wait("COMPLETED")
+    story = wait_for(lambda: is_over(cluster, job), "the lineage to end")
+    assert [attempt["mode"] for attempt in story["attempts"]] == ["first", "inplace"], job.output()
+    assert there in (home / "looks").read_text().split(), job.output()
+    assert "could not be looked at" not in job.output()
+
+
+def test_leaves_another_node_whose_card_somebody_holds(cluster, work, script, home):
+    path, memory = write_job(work, script, "gpu")
+    (home / "busy").write_text(cluster.record["nodes"][1] + "\n")
+    (home / "pid").write_text(str(os.getpid()))
+    try:
+        job = cluster.sbatch(work, "--oom-retry=relax", f"--mem={memory}", "-N2", "-w",
+                             ",".join(cluster.record["nodes"][:2]), "--open-mode=append", path)
+        record = job.wait()
+    finally:
+        (home / "busy").unlink()
+    assert record["JobState"] == "COMPLETED", job.output()
+    assert f"holds memory of this job's GPUs on {cluster.record['nodes'][1]}" in job.output()
+    assert "no other node to go to" in job.output()
 
 
 def test_preempted_and_queued_again(cluster, work, script):
