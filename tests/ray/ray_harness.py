@@ -85,9 +85,9 @@ def end_processes(directory):
 
 
 class Ray:
-    """One head and one worker on this machine, with pretended GPUs. The worker's memory monitor kills
-    when `margin` more bytes are used than at the start; the head's is off, since both see the memory
-    of one machine."""
+    """One head and one worker on this machine, with pretended GPUs. Their memory monitors are off:
+    they see the memory of the whole machine, in which other tests run. Where one is on, it kills
+    when `margin` more bytes are used than when its node was started."""
 
     def __init__(self, bin_dir, **env):
         self.bin = bin_dir
@@ -137,12 +137,13 @@ class Ray:
         except AssertionError as late:
             raise AssertionError(f"{late}\n{(self.temp / f'{name}.log').read_text()}") from None
 
-    def second(self, address, temp):
-        """One more node, at another address of this machine, as if it were another machine."""
+    def second(self, address, temp, **env):
+        """One more node, at another address of this machine, as if it were another machine; it has
+        the resource named `temp`."""
         former = {node["node_id"] for node in self.nodes()}
         self.spawn(temp, f"--address=127.0.0.1:{self.gcs}", f"--temp-dir={self.temp}/{temp}",
-                   "--num-cpus=2", "--num-gpus=1", '--resources={"second": 1}',
-                   address=address)
+                   "--num-cpus=2", "--num-gpus=1", f'--resources={{"{temp}": 1}}',
+                   address=address, **env)
         self.wait_started(temp, lambda: {node["node_id"] for node in self.nodes()} - former)
         return self.processes.pop()
 
@@ -158,8 +159,7 @@ class Ray:
         if worker:
             # A directory of its own: nodes that share one unpack packages over each other.
             self.spawn("worker", f"--address=127.0.0.1:{self.gcs}", f"--temp-dir={self.temp}/w",
-                       "--num-cpus=2", "--num-gpus=1",
-                       '--resources={"worker": 1}', RAY_memory_monitor_refresh_ms="100")
+                       "--num-cpus=2", "--num-gpus=1", '--resources={"worker": 1}')
             self.wait_started("worker", lambda: len(self.nodes()) == 2)
         return self
 

@@ -90,13 +90,23 @@ def test_script_of_the_working_directory(ray, service, climbing):
     assert "--- run.sh" in service.oomctl("explain", "script")
 
 
-def test_host_oom_of_the_memory_monitor(ray, service, tmp_path):
+@pytest.fixture
+def watched(ray):
+    """A node of its own for the job whose memory Ray watches: no other job shall be killed for it."""
+    process = ray.second("127.0.0.3", "watched", RAY_memory_monitor_refresh_ms="100")
+    try:
+        yield "watched"
+    finally:
+        ray.end(process, "watched")
+
+
+def test_host_oom_of_the_memory_monitor(ray, service, watched, tmp_path):
     """Really allocated, and really killed by Ray."""
     if ray.margin < 3 << 30:
         pytest.skip(f"{memory_bytes('MemAvailable') >> 20} MiB of free memory are too few to fill")
     used = memory_bytes("MemTotal") - memory_bytes("MemAvailable")
     work = ray_jobs.stage(tmp_path / "work", real_sample_bytes=int(ray.margin * 1.3) // 10000,
-                          host_gib=100000)
+                          host_gib=100000, node=watched)
     ray.submit("host", work, *MODULE, *HOST_FLAGS, env_vars=ray_jobs.environment(),
                program=[str(BUILD / "bin/oomctl"), "ray", "submit", "--"])
     story = service.wait("host", "completed", "stopped", "failed")
