@@ -119,6 +119,8 @@ def submit(cluster, work, script, kind, cause, mode):
         job = cluster.sbatch(work, *options, "--export=NONE", path)
     elif kind == "no-requeue":
         job = cluster.sbatch(work, *options, "--no-requeue", path)
+    elif kind == "two nodes":
+        job = cluster.sbatch(work, *options, "-N2", path)
     elif kind == "append":
         job = cluster.sbatch(work, *options, "--open-mode=append", path)
     else:

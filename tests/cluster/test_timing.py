@@ -34,7 +34,7 @@ def plain_cluster():
         shutil.rmtree(home, ignore_errors=True)
 
 
-def gaps(cluster, mode, samples=SAMPLES):
+def gaps(cluster, mode, samples=SAMPLES, kind="plain"):
     """Seconds between the end of the failed command and the start of the next attempt."""
     found = []
     for _ in range(samples):
@@ -49,7 +49,7 @@ def gaps(cluster, mode, samples=SAMPLES):
             (work / name).write_text(text)
             (work / name).chmod(0o755)
             return work / name
-        job, _ = kinds.submit(cluster, work, script, "plain", "gpu", mode)
+        job, _ = kinds.submit(cluster, work, script, kind, "gpu", mode)
         wait_for(lambda: (work / "times").exists() and
                  len((work / "times").read_text().split()) == 4, f"two starts of job {job.id}")
         times = [float(word) for word in (work / "times").read_text().split()]
@@ -57,8 +57,10 @@ def gaps(cluster, mode, samples=SAMPLES):
     return found
 
 
-def test_in_place(plain_cluster):
-    measured = gaps(plain_cluster, "inplace")
+@pytest.mark.parametrize("kind", ["plain", "two nodes"])
+def test_in_place(plain_cluster, kind):
+    """Two nodes: a step looks at the other one."""
+    measured = gaps(plain_cluster, "inplace", kind=kind)
     print("in place:", measured)
     # Whatever else runs on this machine only adds to it.
     assert min(measured) <= 0.5, measured
