@@ -136,15 +136,6 @@ static int look(const char *program, const char *list, pid_t *foreign)
     return count;
 }
 
-/* Somebody wants the job to end: the next attempt will see that before anything else. */
-static bool is_cancelled(void)
-{
-    sigset_t pending;
-
-    return sigpending(&pending) == 0 &&
-           (sigismember(&pending, SIGTERM) || sigismember(&pending, SIGINT));
-}
-
 bool gpumem_wait(const struct run *run, char *who, size_t size)
 {
     struct timespec nap = {0, NAP_MS * 1000L * 1000L};
@@ -155,7 +146,7 @@ bool gpumem_wait(const struct run *run, char *who, size_t size)
 
     if (!list || config_load(NULL, &config, NULL) < 0)
         return true;
-    while (is_trusted(config.nvidia_smi) && !is_cancelled()) {
+    while (is_trusted(config.nvidia_smi) && !cancel_pending()) {
         pid_t foreign;
         int held = look(config.nvidia_smi, list, &foreign);
         int64_t waited_ms = elapsed_ms() - start;

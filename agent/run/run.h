@@ -14,7 +14,7 @@
  * start.c, resubmit.c: starting it.
  * capture.c: what a new job in this one's place would need.
  * late.c: for a head that was away from the start to the end.
- * leftovers.c, gpumem.c: nothing of the old attempt survives.
+ * clear.c, leftovers.c, gpumem.c, othernodes.c: nothing of the old attempt survives.
  * after.c, after_log.c: in the place of a supervisor that was lost.
  * say.c: the lines that people read. */
 #ifndef AGENT_RUN_RUN_H
@@ -253,6 +253,19 @@ bool othernodes_clear(const struct run *run, int64_t since_ms, struct holder_pla
 
 /* What that starts on each of them. */
 int othernodes_look(const struct run *run, int64_t since_ms);
+
+/* --- clear.c -----------------------------------------------------------------------------------
+ */
+
+/* Ends the steps and processes of the attempt that began at since_ms. A scheduler that does not
+ * answer is waited for, ten minutes at most. -1: something is left, or it still does not answer. */
+int clear_allocation(const struct run *run, int64_t since_ms, struct oom_error *err);
+
+/* False: somebody else holds memory of the job's cards. */
+bool clear_cards(const struct run *run, int64_t since_ms, struct holder_place *holder);
+
+/* Somebody wants the job to end: the next attempt will see that before anything else. */
+bool cancel_pending(void);
 
 /* --- proof.c -----------------------------------------------------------------------------------
  */

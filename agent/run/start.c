@@ -12,7 +12,7 @@
 #include "oomretry/redact.h"
 #include "policies/jsontext.h"
 
-enum { LEFTOVERS_MS = 15000, MAX_KEPT_LOG_BYTES = 256 * 1024 * 1024 };
+enum { MAX_KEPT_LOG_BYTES = 256 * 1024 * 1024 };
 
 static bool is_resource(const char *knob)
 {
@@ -73,28 +73,6 @@ static void keep_log(struct run *run, int64_t number)
         say("what attempt %lld wrote is kept in %s", (long long)number, kept);
 }
 
-static bool clear_allocation(struct run *run, const struct attempt *attempt)
-{
-    struct oom_error err;
-
-    if (run->sched && run->sched->end_steps && run->sched->end_steps(run->job, &err) < 0)
-        return false;
-    if (!leftovers_end(LEFTOVERS_MS))
-        return false;
-    leftovers_shm(attempt->started_ms);
-    return true;
-}
-
-/* Of this node and of the job's others. */
-static bool clear_cards(struct run *run, const struct attempt *attempt, struct holder_place *holder)
-{
-    const char *node = getenv("SLURMD_NODENAME");
-
-    snprintf(holder->node, sizeof(holder->node), "%s", node ? node : "");
-    return gpumem_wait(run, holder->who, sizeof(holder->who)) &&
-           othernodes_clear(run, attempt->started_ms, holder);
-}
-
 static enum next stopped(struct run *run, const struct attempt *attempt, int64_t number,
                          const char *why)
 {
@@ -133,7 +111,7 @@ static enum next failed(struct run *run, const struct attempt *attempt, int64_t 
 {
     char why[1200];
 
-    if (run->sched->is_away && run->sched->is_away(err))
+    if (run->sched && run->sched->is_away && run->sched->is_away(err))
         return postponed(run, attempt, number, err->text);
     snprintf(why, sizeof(why), "%s: %s", what, err->text);
     return stopped(run, attempt, number, why);
@@ -230,12 +208,12 @@ enum next next_start(struct run *run, struct attempt *attempt, const struct oom_
     bool leave = run->sched && (run->after || decision->mode != OOM_MODE_INPLACE);
     if (leave)
         return next_leave(run, attempt, decision, total, number);
-    if (!clear_allocation(run, attempt)) {
-        return stopped(run, attempt, number, "processes of the old attempt would not end");
-    }
+    struct oom_error err = {""};
+    if (clear_allocation(run, attempt->started_ms, &err) < 0)
+        return failed(run, attempt, number, "the allocation is not free", &err);
     struct holder_place holder = {"", ""};
     enum next next;
-    if (!clear_cards(run, attempt, &holder)) {
+    if (!clear_cards(run, attempt->started_ms, &holder)) {
         if (next_away(run, attempt, decision, total, number, &holder, &next))
             return next;
         say("  %s holds memory of this job's GPUs%s%s, and there is no other node to go to",
