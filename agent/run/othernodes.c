@@ -2,7 +2,7 @@
  *
  * An attempt's processes on other nodes end with its steps. What they left there, and who else
  * holds memory of the job's cards, only a program on the node can see: this one, started once on
- * each, says at most one line, "NODE WHO". */
+ * each, says at most one line. The site's TaskProlog may say others there. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +10,7 @@
 #include "agent/run/run.h"
 
 enum { NODES_MS = 90000 };
+static const char held_by[] = "oomrun: held by ";
 
 int othernodes_look(const struct run *run, int64_t since_ms)
 {
@@ -18,8 +19,17 @@ int othernodes_look(const struct run *run, int64_t since_ms)
 
     leftovers_shm(since_ms);
     if (!gpumem_wait(run, who, sizeof(who)))
-        printf("%s %s\n", node ? node : "?", who);
+        printf("%s%s %s\n", held_by, node ? node : "?", who);
     return 0;
+}
+
+/* From the first such line; false: there is none. */
+static bool read_holder(const char *text, struct holder_place *holder)
+{
+    const char *line = text ? strstr(text, held_by) : NULL;
+
+    return line &&
+           sscanf(line + sizeof(held_by) - 1, "%255s %255[^\n]", holder->node, holder->who) == 2;
 }
 
 bool othernodes_clear(const struct run *run, int64_t since_ms, struct holder_place *holder)
@@ -37,13 +47,10 @@ bool othernodes_clear(const struct run *run, int64_t since_ms, struct holder_pla
         say("  the job's other nodes could not be looked at: %s", err.text);
         return true;
     }
-    char *who = out ? strchr(out, ' ') : NULL;
-    if (who) {
-        *who++ = '\0';
-        who[strcspn(who, "\n")] = '\0';
-        snprintf(holder->node, sizeof(holder->node), "%s", out);
-        snprintf(holder->who, sizeof(holder->who), "%s", who);
-    }
+    struct holder_place found;
+    bool held = read_holder(out, &found);
     free(out);
-    return !who;
+    if (held)
+        *holder = found;
+    return !held;
 }

@@ -15,6 +15,7 @@ echo "$SLURMD_NODENAME" >> HERE/looks
 """
 # What Slurm says by itself where there are cards.
 PROLOG = """#!/bin/bash
+echo print Welcome to $SLURMD_NODENAME
 echo export CUDA_VISIBLE_DEVICES=0
 """
 MAIL = """#!/bin/bash
