@@ -16,6 +16,22 @@
 
 enum { MAX_OUTPUT_BYTES = 16 * 1024 * 1024 };
 
+static char first_directory[4096];
+
+void child_look_first_in(const char *directory)
+{
+    snprintf(first_directory, sizeof(first_directory), "%s", directory);
+}
+
+const char *child_program(const char *name, char *path, size_t size)
+{
+    if (!*first_directory || strchr(name, '/') ||
+        (size_t)snprintf(path, size, "%s/%s", first_directory, name) >= size ||
+        access(path, X_OK) < 0)
+        return name;
+    return path;
+}
+
 struct sink {
     int fd;
     char *bytes;
@@ -32,6 +48,7 @@ void child_result_free(struct child_result *result)
 
 static void exec_child(const char *const *argv, int out, int errors)
 {
+    char path[sizeof(first_directory) + 64];
     sigset_t none;
 
     sigemptyset(&none);
@@ -40,7 +57,7 @@ static void exec_child(const char *const *argv, int out, int errors)
     int null = open("/dev/null", O_RDONLY);
     if (null < 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(errors, 2) < 0)
         _exit(127);
-    execvp(argv[0], (char *const *)argv);
+    execvp(child_program(argv[0], path, sizeof(path)), (char *const *)argv);
     dprintf(2, "cannot execute %s: %s\n", argv[0], strerror(errno));
     _exit(127);
 }

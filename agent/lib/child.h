@@ -10,6 +10,13 @@
 
 #include "oomretry/error.h"
 
+/* Where programs that are named without a slash are looked for before PATH: a job's PATH, or that
+ * of a service, need not lead to the scheduler's commands. "": PATH only. */
+void child_look_first_in(const char *directory);
+
+/* `name`, or its path there; in `path`, of `size` bytes. */
+const char *child_program(const char *name, char *path, size_t size);
+
 struct child_result {
     int status;   /* of wait(2) */
     char *out;    /* standard output, NUL-terminated, at most 16 MiB */
@@ -18,8 +25,8 @@ struct child_result {
     bool cut; /* there was more */
 };
 
-/* Runs argv[0] (looked up in PATH) with the caller's environment. 0 when it ran to its end within
- * the time, whatever its status; -1 and err otherwise (then it has been killed). */
+/* Runs argv[0] (looked up there, then in PATH) with the caller's environment. 0 when it ran to its
+ * end within the time, whatever its status; -1 and err otherwise (then it has been killed). */
 int child_run(const char *const *argv, int timeout_ms, struct child_result *result,
               struct oom_error *err);
 void child_result_free(struct child_result *result);

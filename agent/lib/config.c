@@ -7,6 +7,7 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "agent/lib/child.h"
 #include "agent/sched/ray.h"
 
 enum kind { TEXT, LIST, NUMBER, REAL, TRUTH };
@@ -29,6 +30,7 @@ static const struct key {
     {"role", TEXT, FIELD(role), 0, "both"},
     {"admins", LIST, FIELD(admins), FIELD(admin_count), NULL},
     {"scheduler", TEXT, FIELD(scheduler), 0, "slurm"},
+    {"slurm_bin", TEXT, FIELD(slurm_bin), 0, ""},
     {"nvidia_smi", TEXT, FIELD(nvidia_smi), 0, "/usr/bin/nvidia-smi"},
     {"gpu_wait_s", NUMBER, FIELD(gpu_wait_s), 0, NULL},
     {"slurmrestd", TEXT, FIELD(slurmrestd), 0, ""},
@@ -234,8 +236,12 @@ int config_load(const char *path, struct config *config, struct oom_error *err)
         if (ray_options_parse(config->ray_clusters[i], &options, &why) < 0)
             rc = oom_errorf(err, "%s: %s", path, why.text);
     }
-    if (rc == 0)
+    if (rc == 0 && *config->slurm_bin && config->slurm_bin[0] != '/')
+        rc = oom_errorf(err, "%s: slurm_bin: \"%s\" is no absolute path", path, config->slurm_bin);
+    if (rc == 0) {
+        child_look_first_in(config->slurm_bin);
         return 0;
+    }
 fail:
     config_free(config);
     return -1;

@@ -27,6 +27,7 @@ struct config {
     char **admins;   /* user names that see and edit everything, besides root */
     size_t admin_count;
     char *scheduler;     /* "slurm", "none" */
+    char *slurm_bin;     /* directory of Slurm's commands; "": they are in PATH */
     char *nvidia_smi;    /* says who holds GPU memory; not asked unless it is root's own */
     int gpu_wait_s;      /* for the old attempt's GPU memory, at most */
     char *slurmrestd;    /* "": jobs are submitted by sbatch; else agent/sched/slurm_rest.h */
@@ -38,7 +39,7 @@ struct config {
     struct service_limits limits;
 };
 
-/* `path` NULL: $OOMRETRY_CONFIG, else CONFIG_PATH. */
+/* `path` NULL: $OOMRETRY_CONFIG, else CONFIG_PATH. Tells child.h of slurm_bin. */
 int config_load(const char *path, struct config *config, struct oom_error *err);
 void config_free(struct config *config);
 

@@ -57,7 +57,7 @@ static bool drop_inputs(const char **argv, int *n, char *names, size_t size)
 int slurm_on_nodes(const char *const *argv, int timeout_ms, char **out, struct oom_error *err)
 {
     const char *words[MAX_WORDS] = {"env"};
-    char names[16384], nodes[32], tasks[32], groups[32];
+    char srun[4200], names[16384], nodes[32], tasks[32], groups[32];
     int components = number_of("SLURM_HET_SIZE"), others = number_of("SLURM_JOB_NUM_NODES") - 1;
     int n = 1;
 
@@ -66,7 +66,7 @@ int slurm_on_nodes(const char *const *argv, int timeout_ms, char **out, struct o
         return 0;
     if (!drop_inputs(words, &n, names, sizeof(names)))
         return oom_errorf(err, "the job has too many SLURM_ variables");
-    words[n++] = "srun";
+    words[n++] = child_program("srun", srun, sizeof(srun));
     words[n++] = "--overlap";
     words[n++] = "--quiet";
     words[n++] = "--mem=0";

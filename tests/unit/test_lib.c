@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -491,6 +492,7 @@ static void configurations(void **state)
         {"admins: alice\n", ":1: a list is wanted for"},
         {"role: [both\n", ":"},
         {"- a\n", "\"key: value\" are wanted"},
+        {"slurm_bin: opt/slurm\n", "\"opt/slurm\" is no absolute path"},
         {"slurmrestd: head:6820\n", "\"head:6820\" is none of http://HOST:PORT"},
     };
     struct config config;
@@ -512,6 +514,38 @@ static void configurations(void **state)
     }
 }
 
+/* A service's PATH, or a job's, need not lead to Slurm's commands. */
+static void commands_of_slurm(void **state)
+{
+    char directory[] = "/tmp/oomretry-bin-XXXXXX", path[64], text[96];
+    const char *squeue[] = {"squeue", "-h", NULL};
+    const char *plain[] = {"echo", "plain", NULL};
+    struct config config;
+    struct oom_error err;
+    char *out = NULL;
+
+    (void)state;
+    assert_non_null(mkdtemp(directory));
+    snprintf(path, sizeof(path), "%s/squeue", directory);
+    FILE *file = fopen(path, "w");
+    fprintf(file, "#!/bin/sh\necho \"$0 $1\"\n");
+    fclose(file);
+    assert_int_equal(chmod(path, 0755), 0);
+    snprintf(text, sizeof(text), "slurm_bin: %s\n", directory);
+    assert_int_equal(load_text(text, &config, &err), 0);
+    config_free(&config);
+    assert_int_equal(child_expect(squeue, 5000, &out, &err), 0);
+    snprintf(text, sizeof(text), "%s -h\n", path);
+    assert_string_equal(out, text);
+    free(out);
+    assert_int_equal(child_expect(plain, 5000, &out, &err), 0);
+    assert_string_equal(out, "plain\n");
+    free(out);
+    child_look_first_in("");
+    unlink(path);
+    rmdir(directory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -531,6 +565,7 @@ int main(void)
         cmocka_unit_test(processes_below),
         cmocka_unit_test(text_of_any_bytes),
         cmocka_unit_test(configurations),
+        cmocka_unit_test(commands_of_slurm),
     };
     return cmocka_run_group_tests_name("lib", tests, NULL, NULL);
 }
