@@ -25,13 +25,13 @@ static bool matches(const struct oom_signatures *set, const struct signature *si
 }
 
 /* What takes the line from signatures of memory; NULL: nothing. */
-static const char *taken_by(const struct oom_signatures *set, pcre2_match_data *scratch,
-                            const char *line)
+static const char *taken_by(const struct oom_signatures *set, const struct signature *sig,
+                            pcre2_match_data *scratch, const char *line)
 {
     struct line_view view = {.text = line, .length = strlen(line)};
 
     oom_line_speaker(&view);
-    if (view.shell)
+    if (view.shell && !sig->comment)
         return "it reads like a command or a comment";
     for (size_t i = 0; i < set->count; i++)
         if (set->items[i].kind == SIG_LOOK_ALIKE && matches(set, &set->items[i], scratch, line))
@@ -59,7 +59,7 @@ static int check_one(const struct oom_signatures *set, const struct signature *s
         rc |= complain(list, sig, "", "has no look-alike");
     for (size_t i = 0; i < json_array_size(examples); i++) {
         const char *line = json_string_value(json_array_get(examples, i));
-        const char *taker = memory ? taken_by(set, scratch, line) : NULL;
+        const char *taker = memory ? taken_by(set, sig, scratch, line) : NULL;
         char what[160];
         snprintf(what, sizeof(what), "an example that a look-alike takes away (%s)",
                  taker ? taker : "");
@@ -70,7 +70,7 @@ static int check_one(const struct oom_signatures *set, const struct signature *s
     }
     for (size_t i = 0; i < json_array_size(look_alikes); i++) {
         const char *line = json_string_value(json_array_get(look_alikes, i));
-        if (matches(set, sig, scratch, line) && !(memory && taken_by(set, scratch, line)))
+        if (matches(set, sig, scratch, line) && !(memory && taken_by(set, sig, scratch, line)))
             rc |= complain(list, sig, line, "a look-alike that matches");
     }
     return rc;

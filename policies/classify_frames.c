@@ -203,15 +203,18 @@ struct phase_guess oom_traceback_phase(const struct oom_signatures *set,
                                      OOM_DOMAIN_NONE};
     struct phase_guess best = none;
     enum oom_domain domain = OOM_DOMAIN_NONE;
+    bool covered = false;
 
     for (uint8_t i = 0; i < traceback->count; i++) {
         const struct frame_rule *rule = &set->rules[traceback->rule[i] - 1];
         if (rule->domain != OOM_DOMAIN_NONE)
             domain = rule->domain;
-        if (rule->reset && best.strength <= rule->strength)
+        if (rule->reset && best.strength <= rule->strength) {
             best = none;
-        else if (rule->phase != OOM_PHASE_UNKNOWN && rule->strength >= best.strength)
+        } else if (rule->phase != OOM_PHASE_UNKNOWN && rule->strength >= best.strength + covered) {
             best = (struct phase_guess){rule->phase, rule->strength, rule->direction, domain};
+            covered = rule->covers;
+        }
     }
     best.domain = domain;
     return best;

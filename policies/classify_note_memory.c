@@ -95,7 +95,7 @@ void oom_note_memory(struct note *n)
     if (!best && !(kinds & BESIDE_KINDS))
         return;
     oom_note_speaker(n);
-    if (best && n->view.shell) {
+    if (best && n->view.shell && !best->comment) {
         struct event *event = oom_sighting_new(n->block, best, &n->view, n->line);
         if (event)
             oom_note_discounted(n, event, "a command or a comment, not output");

@@ -93,6 +93,7 @@ struct signature {
     bool traceback;        /* failure: only as the last line of a traceback */
     bool weak;             /* progress: counts only when a caught OOM announced itself */
     bool verbatim;         /* failure: the line itself says best what failed */
+    bool comment;          /* memory: counts on a line that reads like a comment too */
     bool own;              /* restart: the framework's own, with the same settings */
     uint16_t context_rule; /* context: the frame rule that stands for it, index + 1 */
     bool kill;             /* the kernel or the scheduler killed something: maybe a helper */
@@ -120,6 +121,7 @@ struct frame_rule {
     int strength;
     enum oom_domain domain; /* whose memory, when the message does not say; NONE mostly */
     bool reset;             /* what surrounds this frame says nothing about what is inside */
+    bool covers;            /* decides over frames of the same strength inside it */
     enum oom_direction direction;
     uint16_t next; /* hash chain, index + 1 */
 };

@@ -61,7 +61,7 @@ static const char *const signature_keys[] = {
     "domain",    "phase",       "strength", "direction", "edge",  "within",  "of",
     "framework", "priority",    "why",      "traceback", "weak",  "kill",    "confidence",
     "examples",  "look_alikes", "about",    "settles",   "with",  "without", "own",
-    "verbatim",  "shared",      "died",     NULL,
+    "verbatim",  "shared",      "died",     "comment",   NULL,
 };
 
 const char *const oom_schema_domains[] = {"gpu", "host", "shm", "kv_cache", "none", NULL};
@@ -186,6 +186,7 @@ static int take_signature(struct reading *r, json_t *object, const char *family)
         oom_schema_take_bool(r, object, "weak", &sig->weak) ||
         oom_schema_take_bool(r, object, "own", &sig->own) ||
         oom_schema_take_bool(r, object, "verbatim", &sig->verbatim) ||
+        oom_schema_take_bool(r, object, "comment", &sig->comment) ||
         oom_schema_take_bool(r, object, "kill", &sig->kill) ||
         oom_schema_take_bool(r, object, "shared", &sig->shared) ||
         oom_schema_take_bool(r, object, "died", &sig->died) ||

@@ -20,8 +20,8 @@ int oom_schema_rule_append(const struct reading *r, const struct frame_rule *rul
 }
 
 static const char *const frame_keys[] = {
-    "function", "functions", "file",   "phase", "strength",
-    "reset",    "direction", "domain", "about", NULL,
+    "function", "functions", "file",  "phase",     "strength", "reset",
+    "covers",   "domain",    "about", "direction", NULL,
 };
 
 static int frame_add(struct reading *r, json_t *object, const char *function)
@@ -31,6 +31,7 @@ static int frame_add(struct reading *r, json_t *object, const char *function)
 
     if (oom_schema_take_string(r, object, "file", &rule.file) ||
         oom_schema_take_bool(r, object, "reset", &rule.reset) ||
+        oom_schema_take_bool(r, object, "covers", &rule.covers) ||
         oom_schema_take_string(r, object, "phase", &word))
         return -1;
     if (!rule.function && !rule.file)
