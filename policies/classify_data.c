@@ -15,7 +15,7 @@ static const char *const data_keys[] = {
 };
 /* These name a record of data only where nothing says that the record is one of a log. */
 static const char *const vague_keys[] = {"text",   "content", "query", "input",
-                                         "output", "label",   NULL};
+                                         "output", "label",   "notes", NULL};
 static const char *const log_keys[] = {"level",  "levelname", "severity", "lvl",
                                        "logger", "timestamp", NULL};
 
