@@ -23,6 +23,9 @@
  * long. */
 #define PROBE_DEADLINE_MS 5000
 
+/* What a kill ended, by a person or for memory, is seen to start the next time. */
+#define PROBES 3
+
 /* PREFIX/bin/oomrun, from PREFIX/libexec/oomretry/oomstart. */
 static int find_oomrun(char *path, size_t size)
 {
@@ -52,16 +55,16 @@ static void exec_probe(const char *oomrun)
     _exit(127);
 }
 
-/* True when `oomrun --version` ends well in time. The child holds the writing end of a pipe, so
- * its end is something that poll can wait for. */
-static int oomrun_starts(const char *oomrun)
+/* The status of `oomrun --version`, -1 when it does not end in time. The child holds the writing
+ * end of a pipe, so its end is something that poll can wait for. */
+static int probe(const char *oomrun)
 {
     int ends[2], status = -1;
     struct pollfd ended;
     pid_t child;
 
-    if (access(oomrun, X_OK) != 0 || pipe(ends) != 0)
-        return 0;
+    if (pipe(ends) != 0)
+        return -1;
     child = fork();
     if (child == 0) {
         close(ends[0]);
@@ -80,6 +83,20 @@ static int oomrun_starts(const char *oomrun)
         }
     }
     close(ends[0]);
+    return status;
+}
+
+static int oomrun_starts(const char *oomrun)
+{
+    int status = -1;
+
+    if (access(oomrun, X_OK) != 0)
+        return 0;
+    for (int i = 0; i < PROBES; i++) {
+        status = probe(oomrun);
+        if (status == -1 || !WIFSIGNALED(status))
+            break;
+    }
     return status == 0;
 }
 

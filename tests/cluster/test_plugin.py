@@ -264,6 +264,20 @@ def test_plain_script_runs_without_oomrun(cluster, work, script, kind):
     assert job.output().endswith(path.read_text() + "+ exit 3\n")
 
 
+def test_tried_again_when_it_was_killed(cluster, work, script, recorder):
+    """A job that was queued again would run without its change, and fail as before."""
+    prefix = install(cluster.dir.with_name("killed-once"), ("lib", "libexec"))
+    (prefix / "bin").mkdir()
+    (prefix / "bin/oomrun").write_text(
+        f'#!/bin/sh\nif [ ! -e {work}/killed ]; then touch {work}/killed; kill -KILL $$; fi\n'
+        f'exec {recorder}/bin/oomrun "$@"\n')
+    (prefix / "bin/oomrun").chmod(0o755)
+    with cluster.plugstack(cluster.plugin_line(prefix)):
+        job = cluster.sbatch(work, "--oom-retry=relax", script("#!/bin/sh\necho ran\n"))
+        assert policy(job) == "relax"
+    assert (work / "killed").exists()
+
+
 def test_prefix_closed_to_the_owner(cluster, work, script, recorder):
     closed = cluster.dir.with_name("closed")
     install(closed / "tree", ("lib", "libexec"))
