@@ -4,8 +4,8 @@
 Slurm itself loses jobs when its daemons are killed, with and without oomretry. That is never
 assumed: it must stand in slurmctld's own log (SlurmLog)."""
 import collections
+import datetime
 import re
-import time
 
 from book import ALIVE, OPEN, Book
 
@@ -73,7 +73,7 @@ class SlurmLog:
         self.starts = []
         for line in self.text.splitlines():
             if match := re.match(r"\[(\S+)\] .*slurmctld version .* started", line):
-                at = time.mktime(time.strptime(match[1].split(".")[0], "%Y-%m-%dT%H:%M:%S"))
+                at = datetime.datetime.fromisoformat(match[1]).timestamp()
                 self.starts.append((at, set()))
             elif self.starts and (match := re.search(r"Recovered JobId=(\d+)", line)):
                 self.starts[-1][1].add(match[1])
