@@ -17,114 +17,31 @@
 #include "agent/lib/jsonget.h"
 #include "db/lineages.h"
 #include "db/policies.h"
-
-enum { ALICE = 2001, BO = 2002 };
-
-struct fixture {
-    struct service service;
-    char path[64];
-};
-
-static int setup(void **state)
-{
-    struct fixture *f = calloc(1, sizeof(*f));
-    struct oom_error err = {""};
-
-    strcpy(f->path, "/tmp/oomretry-test-XXXXXX");
-    close(mkstemp(f->path));
-    if (service_open(&f->service, f->path, &err) < 0) {
-        print_error("%s\n", err.text);
-        return -1;
-    }
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *f = *state;
-    char side[80];
-
-    service_close(&f->service);
-    unlink(f->path);
-    snprintf(side, sizeof(side), "%s-wal", f->path);
-    unlink(side);
-    snprintf(side, sizeof(side), "%s-shm", f->path);
-    unlink(side);
-    free(f);
-    return 0;
-}
-
-static json_t *call_as(struct fixture *f, uid_t uid, const char *method, const char *path,
-                       json_t *body, int want)
-{
-    json_t *reply = NULL;
-    struct service_request request = {
-        .method = method, .path = path, .body = body, .uid = uid, .admin = uid == 0};
-    int status = service_handle(&f->service, &request, &reply);
-
-    if (status != want)
-        print_error("%s %s: %d %s\n", method, path, status, json_get_string(reply, "error", ""));
-    assert_int_equal(status, want);
-    json_decref(body);
-    return reply;
-}
-
-static json_t *call(struct fixture *f, const char *method, const char *path, json_t *body, int want)
-{
-    return call_as(f, ALICE, method, path, body, want);
-}
-
-static json_t *begin_body(const char *job, const char *token, int restart)
-{
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:{s:s}}", "scheduler", "slurm", "cluster",
-                     "c", "job", job, "name", "n", "token", token, "restart", restart, "options",
-                     "policy", "auto");
-}
-
-static json_t *begin(struct fixture *f, const char *job, const char *token, int restart)
-{
-    return call(f, "POST", "/v1/attempts/begin", begin_body(job, token, restart), 200);
-}
-
-static json_t *oom_end(json_int_t lineage, json_int_t attempt, const char *tokens)
-{
-    return json_pack(
-        "{s:I, s:I, s:s, s:{s:i}, s:{s:b, s:s, s:s, s:s, s:f, s:{s:I, s:I, s:I}}, s:{s:{s:s, s:s}, "
-        "s:{s:s, s:s}, s:{s:s,s:s}, s:{s:s,s:s}, s:{s:s,s:s}}}",
-        "lineage", lineage, "attempt", attempt, "framework", "relax", "exit", "exit_code", 1,
-        "incident", "oom", 1, "domain", "gpu", "phase", "forward", "framework", "relax",
-        "confidence", 0.95, "numbers", "tried", (json_int_t)2147483648, "free",
-        (json_int_t)1095216660, "total", (json_int_t)84989247488, "values", "--max-tokens-per-gpu",
-        "value", tokens, "source", "script", "--use-dynamic-batch-size", "value", "true", "source",
-        "script", "--recompute-granularity", "value", "full", "source", "script",
-        "--recompute-method", "value", "uniform", "source", "script", "--recompute-num-layers",
-        "value", "1", "source", "script");
-}
+#include "tests/unit/head_help.h"
 
 static void one_retry_for_one_failure(void **state)
 {
-    struct fixture *f = *state;
-    json_t *reply = begin(f, "100", "t1", 0);
+    struct head_fixture *f = *state;
+    json_t *reply = head_begin(f, "100", "t1", 0);
     json_int_t lineage = json_get_int(reply, "lineage", 0);
 
     assert_true(lineage > 0);
     assert_int_equal(json_get_int(reply, "attempt", 0), 1);
     json_decref(reply);
     /* The same supervisor says it again. */
-    reply = begin(f, "100", "t1", 0);
+    reply = head_begin(f, "100", "t1", 0);
     assert_int_equal(json_get_int(reply, "attempt", 0), 1);
     assert_int_equal(json_get_int(reply, "lineage", 0), lineage);
     json_decref(reply);
 
-    reply = call(f, "POST", "/v1/attempts/end", oom_end(lineage, 1, "12288"), 200);
+    reply = head_call(f, "POST", "/v1/attempts/end", head_oom_end(lineage, 1, "12288"), 200);
     assert_string_equal(json_get_string(reply, "action", ""), "retry");
     assert_int_equal(json_get_int(reply, "attempt", 0), 2);
     assert_true(json_array_size(json_object_get(reply, "edits")) > 0);
     char *first = json_dumps(json_object_get(reply, "edits"), JSON_SORT_KEYS);
     json_decref(reply);
     /* The report was repeated after a crash: the same decision, no third attempt. */
-    reply = call(f, "POST", "/v1/attempts/end", oom_end(lineage, 1, "12288"), 200);
+    reply = head_call(f, "POST", "/v1/attempts/end", head_oom_end(lineage, 1, "12288"), 200);
     assert_int_equal(json_get_int(reply, "attempt", 0), 2);
     char *second = json_dumps(json_object_get(reply, "edits"), JSON_SORT_KEYS);
     assert_string_equal(first, second);
@@ -132,53 +49,53 @@ static void one_retry_for_one_failure(void **state)
     free(second);
     json_decref(reply);
 
-    reply = begin(f, "100", "t1", 0);
+    reply = head_begin(f, "100", "t1", 0);
     assert_int_equal(json_get_int(reply, "attempt", 0), 2);
     assert_true(json_array_size(json_object_get(reply, "edits")) > 0);
     json_decref(reply);
-    reply = call(f, "GET", "/v1/history/100", NULL, 200);
+    reply = head_call(f, "GET", "/v1/history/100", NULL, 200);
     assert_int_equal(json_array_size(json_object_get(reply, "attempts")), 2);
     json_decref(reply);
 }
 
 static void a_refused_rung_is_not_offered_again(void **state)
 {
-    struct fixture *f = *state;
-    json_t *reply = begin(f, "101", "t1", 0);
+    struct head_fixture *f = *state;
+    json_t *reply = head_begin(f, "101", "t1", 0);
     json_int_t lineage = json_get_int(reply, "lineage", 0);
     char rung[64];
 
     json_decref(reply);
-    reply = call(f, "POST", "/v1/attempts/end", oom_end(lineage, 1, "12288"), 200);
+    reply = head_call(f, "POST", "/v1/attempts/end", head_oom_end(lineage, 1, "12288"), 200);
     snprintf(rung, sizeof(rung), "%s", json_get_string(reply, "rung", ""));
     json_decref(reply);
-    json_t *body = oom_end(lineage, 1, "12288");
+    json_t *body = head_oom_end(lineage, 1, "12288");
     json_object_set_new(body, "refused",
                         json_pack("[{s:s, s:s}]", "rung", rung, "why", "cannot be written"));
-    reply = call(f, "POST", "/v1/attempts/end", body, 200);
+    reply = head_call(f, "POST", "/v1/attempts/end", body, 200);
     assert_string_not_equal(json_get_string(reply, "rung", ""), rung);
     json_decref(reply);
-    reply = call(f, "GET", "/v1/history/101", NULL, 200);
+    reply = head_call(f, "GET", "/v1/history/101", NULL, 200);
     assert_int_equal(json_array_size(json_object_get(reply, "attempts")), 2);
     json_decref(reply);
 }
 
 static void restarts_of_the_scheduler_keep_the_edits(void **state)
 {
-    struct fixture *f = *state;
-    json_t *reply = begin(f, "102", "t1", 0);
+    struct head_fixture *f = *state;
+    json_t *reply = head_begin(f, "102", "t1", 0);
     json_int_t lineage = json_get_int(reply, "lineage", 0);
 
     json_decref(reply);
-    json_decref(call(f, "POST", "/v1/attempts/end", oom_end(lineage, 1, "12288"), 200));
-    json_decref(begin(f, "102", "t1", 0));
+    json_decref(head_call(f, "POST", "/v1/attempts/end", head_oom_end(lineage, 1, "12288"), 200));
+    json_decref(head_begin(f, "102", "t1", 0));
     /* Preempted and queued again by Slurm: a new supervisor, the settings of attempt 2. */
-    reply = begin(f, "102", "t2", 1);
+    reply = head_begin(f, "102", "t2", 1);
     assert_int_equal(json_get_int(reply, "lineage", 0), lineage);
     assert_int_equal(json_get_int(reply, "attempt", 0), 3);
     assert_true(json_array_size(json_object_get(reply, "edits")) > 0);
     json_decref(reply);
-    reply = call(f, "GET", "/v1/history/102", NULL, 200);
+    reply = head_call(f, "GET", "/v1/history/102", NULL, 200);
     const json_t *attempts = json_object_get(reply, "attempts");
     assert_string_equal(json_get_string(json_array_get(attempts, 1), "outcome", ""), "lost");
     json_decref(reply);
@@ -186,16 +103,16 @@ static void restarts_of_the_scheduler_keep_the_edits(void **state)
 
 static void a_job_id_comes_back(void **state)
 {
-    struct fixture *f = *state;
-    json_t *reply = begin(f, "103", "t1", 0);
+    struct head_fixture *f = *state;
+    json_t *reply = head_begin(f, "103", "t1", 0);
     json_int_t lineage = json_get_int(reply, "lineage", 0);
 
     json_decref(reply);
-    json_decref(call(f, "POST", "/v1/attempts/end",
-                     json_pack("{s:I, s:i, s:b, s:{s:i}}", "lineage", lineage, "attempt", 1,
-                               "completed", 1, "exit", "exit_code", 0),
-                     200));
-    reply = begin(f, "103", "t9", 0);
+    json_decref(head_call(f, "POST", "/v1/attempts/end",
+                          json_pack("{s:I, s:i, s:b, s:{s:i}}", "lineage", lineage, "attempt", 1,
+                                    "completed", 1, "exit", "exit_code", 0),
+                          200));
+    reply = head_begin(f, "103", "t9", 0);
     assert_true(json_get_int(reply, "lineage", 0) > lineage);
     assert_int_equal(json_get_int(reply, "attempt", 0), 1);
     json_decref(reply);
@@ -203,19 +120,19 @@ static void a_job_id_comes_back(void **state)
 
 static void a_lost_job_is_not_taken_for_its_successor(void **state)
 {
-    struct fixture *f = *state;
-    json_t *reply = begin(f, "108", "t1", 0);
+    struct head_fixture *f = *state;
+    json_t *reply = head_begin(f, "108", "t1", 0);
     json_int_t lineage = json_get_int(reply, "lineage", 0);
 
     json_decref(reply);
     /* The controller lost its state and gave the number to another job: no restart is counted. */
-    reply = begin(f, "108", "t2", 0);
+    reply = head_begin(f, "108", "t2", 0);
     assert_int_not_equal(json_get_int(reply, "lineage", 0), lineage);
     assert_int_equal(json_get_int(reply, "attempt", 0), 1);
     json_decref(reply);
     char path[64];
     snprintf(path, sizeof(path), "/v1/history/L%lld", (long long)lineage);
-    reply = call(f, "GET", path, NULL, 200);
+    reply = head_call(f, "GET", path, NULL, 200);
     assert_string_equal(json_get_string(json_object_get(reply, "lineage"), "state", ""), "failed");
     json_decref(reply);
 }
@@ -223,28 +140,28 @@ static void a_lost_job_is_not_taken_for_its_successor(void **state)
 /* The id of a job that the controller forgot becomes that of a resubmission of an older lineage. */
 static void a_forgotten_id_goes_to_a_resubmission(void **state)
 {
-    struct fixture *f = *state;
-    json_t *ours = begin_body("130", "t1", 0), *theirs = begin_body("131", "t2", 0);
+    struct head_fixture *f = *state;
+    json_t *ours = head_begin_body("130", "t1", 0), *theirs = head_begin_body("131", "t2", 0);
 
     json_object_set_new(ours, "shape", json_string("ours-g0"));
     json_object_set_new(theirs, "shape", json_string("theirs-g0"));
     json_t *again = json_deep_copy(ours);
     json_object_set_new(again, "job", json_string("131"));
     json_object_set_new(again, "token", json_string("t3"));
-    json_t *reply = call(f, "POST", "/v1/attempts/begin", ours, 200);
+    json_t *reply = head_call(f, "POST", "/v1/attempts/begin", ours, 200);
     json_int_t lineage = json_get_int(reply, "lineage", 0);
     json_decref(reply);
-    json_decref(call(f, "POST", "/v1/attempts/end", oom_end(lineage, 1, "12288"), 200));
-    json_decref(call(f, "POST", "/v1/attempts/begin", theirs, 200));
-    json_decref(call(f, "POST", "/v1/attempts/note",
-                     json_pack("{s:I, s:i, s:s}", "lineage", lineage, "attempt", 2, "job", "131"),
-                     200));
-    reply = call(f, "POST", "/v1/attempts/begin", again, 200);
+    json_decref(head_call(f, "POST", "/v1/attempts/end", head_oom_end(lineage, 1, "12288"), 200));
+    json_decref(head_call(f, "POST", "/v1/attempts/begin", theirs, 200));
+    json_decref(head_call(
+        f, "POST", "/v1/attempts/note",
+        json_pack("{s:I, s:i, s:s}", "lineage", lineage, "attempt", 2, "job", "131"), 200));
+    reply = head_call(f, "POST", "/v1/attempts/begin", again, 200);
     assert_int_equal(json_get_int(reply, "lineage", 0), lineage);
     assert_int_equal(json_get_int(reply, "attempt", 0), 2);
     assert_true(json_array_size(json_object_get(reply, "edits")) > 0);
     json_decref(reply);
-    reply = call(f, "GET", "/v1/history/131", NULL, 200);
+    reply = head_call(f, "GET", "/v1/history/131", NULL, 200);
     assert_int_equal(json_get_int(json_object_get(reply, "lineage"), "id", 0), lineage);
     json_decref(reply);
 }
@@ -253,8 +170,8 @@ static void a_forgotten_id_goes_to_a_resubmission(void **state)
  * the first time: the change that was decided is made all the same. */
 static void a_forgotten_start_keeps_its_lineage(void **state)
 {
-    struct fixture *f = *state;
-    json_t *body = begin_body("120", "t1", 0);
+    struct head_fixture *f = *state;
+    json_t *body = head_begin_body("120", "t1", 0);
 
     json_object_set_new(body, "shape", json_string("s-g0"));
     json_t *again = json_deep_copy(body);
@@ -262,17 +179,17 @@ static void a_forgotten_start_keeps_its_lineage(void **state)
     json_t *other = json_deep_copy(again);
     json_object_set_new(other, "shape", json_string("another-g0"));
     json_object_set_new(other, "token", json_string("t3"));
-    json_t *reply = call(f, "POST", "/v1/attempts/begin", body, 200);
+    json_t *reply = head_call(f, "POST", "/v1/attempts/begin", body, 200);
     json_int_t lineage = json_get_int(reply, "lineage", 0);
     json_decref(reply);
-    json_decref(call(f, "POST", "/v1/attempts/end", oom_end(lineage, 1, "12288"), 200));
-    reply = call(f, "POST", "/v1/attempts/begin", again, 200);
+    json_decref(head_call(f, "POST", "/v1/attempts/end", head_oom_end(lineage, 1, "12288"), 200));
+    reply = head_call(f, "POST", "/v1/attempts/begin", again, 200);
     assert_int_equal(json_get_int(reply, "lineage", 0), lineage);
     assert_int_equal(json_get_int(reply, "attempt", 0), 2);
     assert_true(json_array_size(json_object_get(reply, "edits")) > 0);
     json_decref(reply);
     /* Another script under the same id is another job. */
-    reply = call(f, "POST", "/v1/attempts/begin", other, 200);
+    reply = head_call(f, "POST", "/v1/attempts/begin", other, 200);
     assert_int_not_equal(json_get_int(reply, "lineage", 0), lineage);
     json_decref(reply);
 }
@@ -280,16 +197,16 @@ static void a_forgotten_start_keeps_its_lineage(void **state)
 /* What found no head is told later: when it was, and where its output began. */
 static void a_start_that_is_told_late(void **state)
 {
-    struct fixture *f = *state;
-    json_t *body = begin_body("121", "t1", 0);
+    struct head_fixture *f = *state;
+    json_t *body = head_begin_body("121", "t1", 0);
 
     json_object_set_new(body, "late", json_true());
     json_object_set_new(body, "started_ms", json_integer(1700000000000));
     json_object_set_new(body, "log", json_pack("[{s:s, s:i}]", "path", "/a.out", "offset", 42));
     json_t *twice = json_deep_copy(body);
-    json_decref(call(f, "POST", "/v1/attempts/begin", body, 200));
-    json_decref(call(f, "POST", "/v1/attempts/begin", twice, 200));
-    json_t *reply = call(f, "GET", "/v1/history/121", NULL, 200);
+    json_decref(head_call(f, "POST", "/v1/attempts/begin", body, 200));
+    json_decref(head_call(f, "POST", "/v1/attempts/begin", twice, 200));
+    json_t *reply = head_call(f, "GET", "/v1/history/121", NULL, 200);
     const json_t *attempts = json_object_get(reply, "attempts");
     const json_t *first = json_array_get(attempts, 0);
     const json_t *log = json_object_get(json_object_get(first, "evidence"), "log");
@@ -298,27 +215,27 @@ static void a_start_that_is_told_late(void **state)
     assert_int_equal(json_get_int(json_array_get(log, 0), "offset", 0), 42);
     json_decref(reply);
     /* The id of a job that was forgotten belongs to another one by now. */
-    body = begin_body("121", "t2", 0);
+    body = head_begin_body("121", "t2", 0);
     json_object_set_new(body, "late", json_true());
-    json_decref(call(f, "POST", "/v1/attempts/begin", body, 200));
-    reply = call(f, "GET", "/v1/history/121", NULL, 200);
+    json_decref(head_call(f, "POST", "/v1/attempts/begin", body, 200));
+    reply = head_call(f, "GET", "/v1/history/121", NULL, 200);
     assert_int_equal(json_array_size(json_object_get(reply, "attempts")), 1);
     first = json_array_get(json_object_get(reply, "attempts"), 0);
     assert_string_equal(json_get_string(first, "token", ""), "t2");
     json_decref(reply);
     /* Nobody starts in the future. */
-    body = begin_body("122", "t1", 0);
+    body = head_begin_body("122", "t1", 0);
     json_object_set_new(body, "started_ms", json_integer(INT64_C(9000000000000)));
-    json_decref(call(f, "POST", "/v1/attempts/begin", body, 200));
-    reply = call(f, "GET", "/v1/history/122", NULL, 200);
+    json_decref(head_call(f, "POST", "/v1/attempts/begin", body, 200));
+    reply = head_call(f, "GET", "/v1/history/122", NULL, 200);
     first = json_array_get(json_object_get(reply, "attempts"), 0);
     assert_true(json_get_int(first, "started_ms", 0) < INT64_C(9000000000000));
     json_decref(reply);
 }
 
-static bool first_open_is_done(struct fixture *f)
+static bool first_open_is_done(struct head_fixture *f)
 {
-    json_t *reply = call(f, "GET", "/v1/attempts/open", NULL, 200);
+    json_t *reply = head_call(f, "GET", "/v1/attempts/open", NULL, 200);
     const json_t *attempt = json_array_get(json_object_get(reply, "attempts"), 0);
     bool done = json_get_bool(attempt, "done", false);
     /* Where it is, or where the one before it was. */
@@ -339,17 +256,17 @@ static void what_is_done_about_an_intention(void **state)
         {ACTED_SUBMITTED "12", true},
         {"waiting for the scheduler", false},
     };
-    struct fixture *f = *state;
-    json_t *body = begin_body("123", "t1", 0);
+    struct head_fixture *f = *state;
+    json_t *body = head_begin_body("123", "t1", 0);
 
     json_object_set_new(body, "node", json_string("n1"));
-    json_t *reply = call(f, "POST", "/v1/attempts/begin", body, 200);
+    json_t *reply = head_call(f, "POST", "/v1/attempts/begin", body, 200);
     json_int_t lineage = json_get_int(reply, "lineage", 0);
     json_decref(reply);
-    json_decref(call(f, "POST", "/v1/attempts/end", oom_end(lineage, 1, "12288"), 200));
+    json_decref(head_call(f, "POST", "/v1/attempts/end", head_oom_end(lineage, 1, "12288"), 200));
     assert_false(first_open_is_done(f));
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        json_decref(call(
+        json_decref(head_call(
             f, "POST", "/v1/attempts/note",
             json_pack("{s:I, s:i, s:s}", "lineage", lineage, "attempt", 2, "acted", cases[i].acted),
             200));
@@ -359,43 +276,43 @@ static void what_is_done_about_an_intention(void **state)
     assert_false(acted_once_more(ACTED_QUEUED));
 }
 
-static json_t *begin_once(struct fixture *f, const char *job)
+static json_t *begin_once(struct head_fixture *f, const char *job)
 {
-    json_t *body = begin_body(job, job, 0);
+    json_t *body = head_begin_body(job, job, 0);
 
     json_object_set_new(body, "once", json_true());
-    return call(f, "POST", "/v1/attempts/begin", body, 200);
+    return head_call(f, "POST", "/v1/attempts/begin", body, 200);
 }
 
 /* A watcher that has forgotten everything begins each job again, in any order, at any time. */
 static void ids_that_never_come_back(void **state)
 {
-    struct fixture *f = *state;
+    struct head_fixture *f = *state;
     json_t *reply = begin_once(f, "s");
     json_int_t lineage = json_get_int(reply, "lineage", 0);
 
     assert_string_equal(json_get_string(reply, "state", ""), "running");
     json_decref(reply);
-    json_decref(call(f, "POST", "/v1/attempts/end", oom_end(lineage, 1, "12288"), 200));
+    json_decref(head_call(f, "POST", "/v1/attempts/end", head_oom_end(lineage, 1, "12288"), 200));
     reply = begin_once(f, "s");
     assert_int_equal(json_get_int(reply, "attempt", 0), 1);
     assert_string_equal(json_get_string(reply, "state", ""), "ended");
     assert_string_equal(json_get_string(reply, "next_state", ""), "intended");
     json_decref(reply);
     /* The next submission's id is known before it begins. */
-    json_decref(call(f, "POST", "/v1/attempts/note",
-                     json_pack("{s:I, s:i, s:s, s:s}", "lineage", lineage, "attempt", 2, "acted",
-                               "submitting", "job", "s-oom2"),
-                     200));
+    json_decref(head_call(f, "POST", "/v1/attempts/note",
+                          json_pack("{s:I, s:i, s:s, s:s}", "lineage", lineage, "attempt", 2,
+                                    "acted", "submitting", "job", "s-oom2"),
+                          200));
     reply = begin_once(f, "s-oom2");
     assert_int_equal(json_get_int(reply, "lineage", 0), lineage);
     assert_int_equal(json_get_int(reply, "attempt", 0), 2);
     assert_true(json_array_size(json_object_get(reply, "edits")) > 0);
     json_decref(reply);
-    json_decref(call(f, "POST", "/v1/attempts/end",
-                     json_pack("{s:I, s:i, s:b, s:{s:i}}", "lineage", lineage, "attempt", 2,
-                               "completed", 1, "exit", "exit_code", 0),
-                     200));
+    json_decref(head_call(f, "POST", "/v1/attempts/end",
+                          json_pack("{s:I, s:i, s:b, s:{s:i}}", "lineage", lineage, "attempt", 2,
+                                    "completed", 1, "exit", "exit_code", 0),
+                          200));
     /* All is over: nothing begins anew. */
     for (int i = 0; i < 2; i++) {
         reply = begin_once(f, i ? "s-oom2" : "s");
@@ -405,31 +322,32 @@ static void ids_that_never_come_back(void **state)
         assert_string_not_equal(json_get_string(reply, "next_state", ""), "intended");
         json_decref(reply);
     }
-    reply = call(f, "GET", "/v1/history/s-oom2", NULL, 200);
+    reply = head_call(f, "GET", "/v1/history/s-oom2", NULL, 200);
     assert_int_equal(json_array_size(json_object_get(reply, "attempts")), 2);
     json_decref(reply);
 }
 
 static void not_memory_is_not_retried(void **state)
 {
-    struct fixture *f = *state;
-    json_t *reply = begin(f, "104", "t1", 0);
+    struct head_fixture *f = *state;
+    json_t *reply = head_begin(f, "104", "t1", 0);
     json_int_t lineage = json_get_int(reply, "lineage", 0);
 
     json_decref(reply);
-    reply = call(f, "POST", "/v1/attempts/end",
-                 json_pack("{s:I, s:i, s:{s:i}, s:{s:b}, s:s}", "lineage", lineage, "attempt", 1,
-                           "exit", "exit_code", 1, "incident", "oom", 0, "reason", "exit 1"),
-                 200);
+    reply =
+        head_call(f, "POST", "/v1/attempts/end",
+                  json_pack("{s:I, s:i, s:{s:i}, s:{s:b}, s:s}", "lineage", lineage, "attempt", 1,
+                            "exit", "exit_code", 1, "incident", "oom", 0, "reason", "exit 1"),
+                  200);
     assert_string_equal(json_get_string(reply, "action", ""), "stop");
     json_decref(reply);
     /* Ended from outside: even with the words in the log. */
-    reply = begin(f, "105", "t1", 0);
+    reply = head_begin(f, "105", "t1", 0);
     lineage = json_get_int(reply, "lineage", 0);
     json_decref(reply);
-    json_t *body = oom_end(lineage, 1, "12288");
+    json_t *body = head_oom_end(lineage, 1, "12288");
     json_object_set_new(body, "ended_by", json_string("signal"));
-    reply = call(f, "POST", "/v1/attempts/end", body, 200);
+    reply = head_call(f, "POST", "/v1/attempts/end", body, 200);
     assert_string_equal(json_get_string(reply, "action", ""), "stop");
     json_decref(reply);
 }
@@ -447,22 +365,22 @@ static json_t *host_oom(json_int_t lineage)
 
 static void memory_is_bounded_by_the_site(void **state)
 {
-    struct fixture *f = *state;
+    struct head_fixture *f = *state;
     struct service_limits limits = service_default_limits;
-    json_t *reply = begin(f, "109", "t1", 0);
+    json_t *reply = head_begin(f, "109", "t1", 0);
     json_int_t lineage = json_get_int(reply, "lineage", 0);
 
     json_decref(reply);
     limits.max_mem_mib = 1000;
     f->service.limits = &limits;
-    reply = call(f, "POST", "/v1/attempts/end", host_oom(lineage), 200);
+    reply = head_call(f, "POST", "/v1/attempts/end", host_oom(lineage), 200);
     assert_string_equal(json_get_string(reply, "action", ""), "stop");
     json_decref(reply);
     f->service.limits = &service_default_limits;
-    reply = begin(f, "110", "t1", 0);
+    reply = head_begin(f, "110", "t1", 0);
     lineage = json_get_int(reply, "lineage", 0);
     json_decref(reply);
-    reply = call(f, "POST", "/v1/attempts/end", host_oom(lineage), 200);
+    reply = head_call(f, "POST", "/v1/attempts/end", host_oom(lineage), 200);
     assert_string_equal(json_get_string(reply, "action", ""), "retry");
     assert_string_equal(json_get_string(reply, "mode", ""), "requeue");
     json_decref(reply);
@@ -470,19 +388,19 @@ static void memory_is_bounded_by_the_site(void **state)
 
 static void bounds_on_a_user(void **state)
 {
-    struct fixture *f = *state;
+    struct head_fixture *f = *state;
     struct service_limits limits = service_default_limits;
-    json_t *reply = begin(f, "111", "t1", 0);
+    json_t *reply = head_begin(f, "111", "t1", 0);
     json_int_t lineage = json_get_int(reply, "lineage", 0);
 
     json_decref(reply);
     limits.attempts_per_user_day = 1;
     f->service.limits = &limits;
-    reply = call(f, "POST", "/v1/attempts/end", oom_end(lineage, 1, "12288"), 200);
+    reply = head_call(f, "POST", "/v1/attempts/end", head_oom_end(lineage, 1, "12288"), 200);
     assert_string_equal(json_get_string(reply, "action", ""), "retry");
     json_decref(reply);
-    json_decref(begin(f, "111", "t1", 0));
-    reply = call(f, "POST", "/v1/attempts/end", oom_end(lineage, 2, "8192"), 200);
+    json_decref(head_begin(f, "111", "t1", 0));
+    reply = head_call(f, "POST", "/v1/attempts/end", head_oom_end(lineage, 2, "8192"), 200);
     assert_string_equal(json_get_string(reply, "action", ""), "stop");
     assert_non_null(strstr(json_get_string(reply, "reason", ""), "attempts_per_user_day"));
     json_decref(reply);
@@ -490,10 +408,10 @@ static void bounds_on_a_user(void **state)
 
 static void a_checkpoint_is_gone_on_from(void **state)
 {
-    struct fixture *f = *state;
-    json_t *reply = begin(f, "113", "t1", 0);
+    struct head_fixture *f = *state;
+    json_t *reply = head_begin(f, "113", "t1", 0);
     json_int_t lineage = json_get_int(reply, "lineage", 0);
-    json_t *body = oom_end(lineage, 1, "12288"), *edit;
+    json_t *body = head_oom_end(lineage, 1, "12288"), *edit;
     bool loads = false;
     size_t i;
 
@@ -502,7 +420,7 @@ static void a_checkpoint_is_gone_on_from(void **state)
                         json_pack("{s:s, s:[{s:s, s:s, s:s}], s:[s]}", "checkpoint", "/ckpt",
                                   "edits", "knob", "--load", "old", "/base", "new", "/ckpt",
                                   "frozen", "--max-tokens-per-gpu"));
-    reply = call(f, "POST", "/v1/attempts/end", body, 200);
+    reply = head_call(f, "POST", "/v1/attempts/end", body, 200);
     assert_string_equal(json_get_string(reply, "action", ""), "retry");
     json_array_foreach(json_object_get(reply, "edits"), i, edit)
     {
@@ -516,22 +434,22 @@ static void a_checkpoint_is_gone_on_from(void **state)
 }
 
 /* Begins a lineage of one shape that runs out; the decision for its second attempt. */
-static json_t *run_out_alike(struct fixture *f, const char *job, const char *mode,
+static json_t *run_out_alike(struct head_fixture *f, const char *job, const char *mode,
                              const char *time_left)
 {
-    json_t *body = begin_body(job, "t1", 0);
+    json_t *body = head_begin_body(job, "t1", 0);
 
     json_object_set_new(body, "shape", json_string("alike-g0"));
     json_object_set_new(json_object_get(body, "options"), "mode", json_string(mode));
-    json_t *reply = call(f, "POST", "/v1/attempts/begin", body, 200);
-    body = oom_end(json_get_int(reply, "lineage", 0), 1, "12288");
+    json_t *reply = head_call(f, "POST", "/v1/attempts/begin", body, 200);
+    body = head_oom_end(json_get_int(reply, "lineage", 0), 1, "12288");
     json_decref(reply);
     json_t *values = json_object_get(body, "values");
     json_object_set_new(values, "scheduler",
                         json_pack("{s:s, s:s}", "value", "slurm", "source", "scheduler"));
     json_object_set_new(values, "slurm.time_left_s",
                         json_pack("{s:s, s:s}", "value", time_left, "source", "scheduler"));
-    return call(f, "POST", "/v1/attempts/end", body, 200);
+    return head_call(f, "POST", "/v1/attempts/end", body, 200);
 }
 
 static void what_worked_before_is_started_as_this_job_is(void **state)
@@ -542,17 +460,17 @@ static void what_worked_before_is_started_as_this_job_is(void **state)
                 {"auto", "10", "requeue"},
                 {"resubmit", "90000", "resubmit"},
                 {"requeue", "90000", "requeue"}};
-    struct fixture *f = *state;
+    struct head_fixture *f = *state;
     json_t *reply = run_out_alike(f, "170", "auto", "90000");
 
     assert_string_not_equal(json_get_string(reply, "rung", ""), "as-before");
     json_decref(reply);
-    reply = begin(f, "170", "t1", 0);
-    json_decref(
-        call(f, "POST", "/v1/attempts/end",
-             json_pack("{s:O, s:i, s:b, s:{s:i}}", "lineage", json_object_get(reply, "lineage"),
-                       "attempt", 2, "completed", 1, "exit", "exit_code", 0),
-             200));
+    reply = head_begin(f, "170", "t1", 0);
+    json_decref(head_call(f, "POST", "/v1/attempts/end",
+                          json_pack("{s:O, s:i, s:b, s:{s:i}}", "lineage",
+                                    json_object_get(reply, "lineage"), "attempt", 2, "completed", 1,
+                                    "exit", "exit_code", 0),
+                          200));
     json_decref(reply);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char job[16];
@@ -565,23 +483,23 @@ static void what_worked_before_is_started_as_this_job_is(void **state)
     }
 }
 
-static json_t *begin_for(struct fixture *f, uid_t uid, const char *account, const char *job)
+static json_t *begin_for(struct head_fixture *f, uid_t uid, const char *account, const char *job)
 {
-    json_t *body = begin_body(job, "t1", 0);
+    json_t *body = head_begin_body(job, "t1", 0);
 
     json_object_set_new(body, "account", json_string(account));
     json_object_set_new(body, "gpus", json_integer(2));
-    return call_as(f, uid, "POST", "/v1/attempts/begin", body, 200);
+    return head_call_as(f, uid, "POST", "/v1/attempts/begin", body, 200);
 }
 
 /* Ends attempt 1 of a new lineage by running out; the reply. */
-static json_t *run_out(struct fixture *f, uid_t uid, const char *account, const char *job)
+static json_t *run_out(struct head_fixture *f, uid_t uid, const char *account, const char *job)
 {
     json_t *reply = begin_for(f, uid, account, job);
     json_int_t lineage = json_get_int(reply, "lineage", 0);
 
     json_decref(reply);
-    return call_as(f, uid, "POST", "/v1/attempts/end", oom_end(lineage, 1, "12288"), 200);
+    return head_call_as(f, uid, "POST", "/v1/attempts/end", head_oom_end(lineage, 1, "12288"), 200);
 }
 
 static void assert_stop(json_t *reply, const char *because)
@@ -596,7 +514,7 @@ static void assert_stop(json_t *reply, const char *because)
 /* Two users of one account: together they reach its bound, a user of another account does not. */
 static void bounds_on_an_account(void **state)
 {
-    struct fixture *f = *state;
+    struct head_fixture *f = *state;
     struct service_limits limits = service_default_limits;
 
     limits.attempts_per_account_day = 2;
@@ -618,14 +536,14 @@ static void bounds_on_an_account(void **state)
                             "WHERE lineage = ?",
                             "i", (int64_t)lineage),
                      0);
-    body = oom_end(lineage, 1, "12288");
+    body = head_oom_end(lineage, 1, "12288");
     json_object_set_new(json_object_get(body, "values"), "slurm.gpus",
                         json_pack("{s:s, s:s}", "value", "8", "source", "scheduler"));
-    assert_stop(call(f, "POST", "/v1/attempts/end", body, 200), "gpu_hours_per_account_day");
+    assert_stop(head_call(f, "POST", "/v1/attempts/end", body, 200), "gpu_hours_per_account_day");
     limits.gpu_hours_per_account_day = 8.5;
     assert_stop(run_out(f, BO, "vision", "126"), "");
 
-    reply = call_as(f, BO, "GET", "/v1/budget", NULL, 200);
+    reply = head_call_as(f, BO, "GET", "/v1/budget", NULL, 200);
     json_t *row, *accounts = json_object_get(reply, "accounts");
     size_t i;
     double vision = 0;
@@ -636,14 +554,14 @@ static void bounds_on_an_account(void **state)
         json_number_value(json_object_get(row, "gpu_hours"));
     assert_true(vision > 7.99 && vision < 8.01);
     json_decref(reply);
-    reply = call_as(f, 0, "GET", "/v1/budget", NULL, 200);
+    reply = head_call_as(f, 0, "GET", "/v1/budget", NULL, 200);
     assert_int_equal(json_array_size(json_object_get(reply, "users")), 2);
     json_decref(reply);
 }
 
 static void failed_attempts_take_a_bounded_time(void **state)
 {
-    struct fixture *f = *state;
+    struct head_fixture *f = *state;
     struct service_limits limits = service_default_limits;
     json_t *reply = begin_for(f, ALICE, "", "130");
     json_int_t lineage = json_get_int(reply, "lineage", 0);
@@ -656,13 +574,13 @@ static void failed_attempts_take_a_bounded_time(void **state)
                             "WHERE lineage = ?",
                             "i", (int64_t)lineage),
                      0);
-    assert_stop(call(f, "POST", "/v1/attempts/end", oom_end(lineage, 1, "12288"), 200),
+    assert_stop(head_call(f, "POST", "/v1/attempts/end", head_oom_end(lineage, 1, "12288"), 200),
                 "max_lineage_hours");
     assert_stop(run_out(f, ALICE, "", "131"), "");
 }
 
 /* A lineage that its ladder could not help: the only rung that is left is refused. */
-static void use_up(struct fixture *f, uid_t uid, const char *job)
+static void use_up(struct head_fixture *f, uid_t uid, const char *job)
 {
     json_t *reply = begin_for(f, uid, "", job);
     json_int_t lineage = json_get_int(reply, "lineage", 0);
@@ -670,9 +588,9 @@ static void use_up(struct fixture *f, uid_t uid, const char *job)
 
     json_decref(reply);
     for (int i = 0; i < 32; i++) {
-        json_t *body = oom_end(lineage, 1, "12288");
+        json_t *body = head_oom_end(lineage, 1, "12288");
         json_object_set(body, "refused", refused);
-        reply = call_as(f, uid, "POST", "/v1/attempts/end", body, 200);
+        reply = head_call_as(f, uid, "POST", "/v1/attempts/end", body, 200);
         bool stopped = strcmp(json_get_string(reply, "action", ""), "stop") == 0;
         json_array_append_new(refused,
                               json_pack("{s:s, s:s}", "rung", json_get_string(reply, "rung", ""),
@@ -686,7 +604,7 @@ static void use_up(struct fixture *f, uid_t uid, const char *job)
 
 static void a_policy_that_does_not_help_pauses(void **state)
 {
-    struct fixture *f = *state;
+    struct head_fixture *f = *state;
     struct service_limits limits = service_default_limits;
 
     limits.cooldown_failures = 2;
@@ -710,77 +628,77 @@ static void a_policy_that_does_not_help_pauses(void **state)
 
 static void an_owner_stops_and_holds(void **state)
 {
-    struct fixture *f = *state;
-    json_t *reply = begin(f, "112", "t1", 0);
+    struct head_fixture *f = *state;
+    json_t *reply = head_begin(f, "112", "t1", 0);
     json_int_t lineage = json_get_int(reply, "lineage", 0);
     char path[64];
 
     json_decref(reply);
     snprintf(path, sizeof(path), "/v1/lineages/%lld/hold", (long long)lineage);
-    json_decref(call_as(f, BO, "POST", path, NULL, 403));
-    json_decref(call(f, "POST", path, NULL, 200));
-    reply = call(f, "POST", "/v1/attempts/end", oom_end(lineage, 1, "12288"), 200);
+    json_decref(head_call_as(f, BO, "POST", path, NULL, 403));
+    json_decref(head_call(f, "POST", path, NULL, 200));
+    reply = head_call(f, "POST", "/v1/attempts/end", head_oom_end(lineage, 1, "12288"), 200);
     assert_string_equal(json_get_string(reply, "action", ""), "stop");
     json_decref(reply);
-    reply = call(f, "GET", "/v1/history/112", NULL, 200);
+    reply = head_call(f, "GET", "/v1/history/112", NULL, 200);
     assert_string_equal(json_get_string(json_object_get(reply, "lineage"), "state", ""), "held");
     json_decref(reply);
     /* Its last attempt is open again for the agent, which decides what comes next. */
     snprintf(path, sizeof(path), "/v1/lineages/%lld/resume", (long long)lineage);
-    json_decref(call_as(f, BO, "POST", path, NULL, 403));
-    reply = call(f, "POST", path, NULL, 200);
+    json_decref(head_call_as(f, BO, "POST", path, NULL, 403));
+    reply = head_call(f, "POST", path, NULL, 200);
     assert_true(json_get_bool(reply, "reopened", false));
     json_decref(reply);
-    reply = call(f, "GET", "/v1/attempts/open", NULL, 200);
+    reply = head_call(f, "GET", "/v1/attempts/open", NULL, 200);
     assert_int_equal(json_array_size(json_object_get(reply, "attempts")), 1);
     json_decref(reply);
-    reply = call(f, "POST", "/v1/attempts/end", oom_end(lineage, 1, "12288"), 200);
+    reply = head_call(f, "POST", "/v1/attempts/end", head_oom_end(lineage, 1, "12288"), 200);
     assert_string_equal(json_get_string(reply, "action", ""), "retry");
     json_decref(reply);
     /* What was said while the next attempt waits holds when it runs. */
     snprintf(path, sizeof(path), "/v1/lineages/%lld/stop", (long long)lineage);
-    json_decref(call(f, "POST", path, NULL, 200));
-    json_decref(begin(f, "112", "t2", 1));
-    reply = call(f, "POST", "/v1/attempts/end", oom_end(lineage, 2, "8192"), 200);
+    json_decref(head_call(f, "POST", path, NULL, 200));
+    json_decref(head_begin(f, "112", "t2", 1));
+    reply = head_call(f, "POST", "/v1/attempts/end", head_oom_end(lineage, 2, "8192"), 200);
     assert_string_equal(json_get_string(reply, "action", ""), "stop");
     json_decref(reply);
-    reply = call(f, "GET", "/v1/history/112", NULL, 200);
+    reply = head_call(f, "GET", "/v1/history/112", NULL, 200);
     assert_string_equal(json_get_string(json_object_get(reply, "lineage"), "state", ""), "stopped");
     json_decref(reply);
 }
 
 static void what_is_over_is_not_steered(void **state)
 {
-    struct fixture *f = *state;
-    json_t *reply = begin(f, "113", "t1", 0);
+    struct head_fixture *f = *state;
+    json_t *reply = head_begin(f, "113", "t1", 0);
     json_int_t lineage = json_get_int(reply, "lineage", 0);
     char path[64];
 
     json_decref(reply);
-    json_decref(call(f, "POST", "/v1/attempts/end",
-                     json_pack("{s:I, s:i, s:b, s:{s:i}}", "lineage", lineage, "attempt", 1,
-                               "completed", 1, "exit", "exit_code", 0),
-                     200));
+    json_decref(head_call(f, "POST", "/v1/attempts/end",
+                          json_pack("{s:I, s:i, s:b, s:{s:i}}", "lineage", lineage, "attempt", 1,
+                                    "completed", 1, "exit", "exit_code", 0),
+                          200));
     for (const char *const *verb = (const char *[]){"stop", "hold", "resume", NULL}; *verb;
          verb++) {
         snprintf(path, sizeof(path), "/v1/lineages/%lld/%s", (long long)lineage, *verb);
-        json_decref(call(f, "POST", path, NULL, 409));
+        json_decref(head_call(f, "POST", path, NULL, 409));
     }
 }
 
 static void a_change_that_did_not_arrive_ends_it(void **state)
 {
-    struct fixture *f = *state;
-    json_t *reply = begin(f, "106", "t1", 0);
+    struct head_fixture *f = *state;
+    json_t *reply = head_begin(f, "106", "t1", 0);
     json_int_t lineage = json_get_int(reply, "lineage", 0);
 
     json_decref(reply);
-    json_decref(call(f, "POST", "/v1/attempts/end", oom_end(lineage, 1, "12288"), 200));
-    json_decref(begin(f, "106", "t1", 0));
-    json_decref(
-        call(f, "POST", "/v1/attempts/note",
-             json_pack("{s:I, s:i, s:s}", "lineage", lineage, "attempt", 2, "applied", "no"), 200));
-    reply = call(f, "POST", "/v1/attempts/end", oom_end(lineage, 2, "12288"), 200);
+    json_decref(head_call(f, "POST", "/v1/attempts/end", head_oom_end(lineage, 1, "12288"), 200));
+    json_decref(head_begin(f, "106", "t1", 0));
+    json_decref(head_call(
+        f, "POST", "/v1/attempts/note",
+        json_pack("{s:I, s:i, s:s}", "lineage", lineage, "attempt", 2, "applied", "no"), 200));
+    reply = head_call(f, "POST", "/v1/attempts/end", head_oom_end(lineage, 2, "12288"), 200);
     assert_string_equal(json_get_string(reply, "action", ""), "stop");
     assert_non_null(strstr(json_get_string(reply, "reason", ""), "did not arrive"));
     json_decref(reply);
@@ -788,32 +706,33 @@ static void a_change_that_did_not_arrive_ends_it(void **state)
 
 static void rights(void **state)
 {
-    struct fixture *f = *state;
-    json_t *reply = begin(f, "107", "t1", 0);
+    struct head_fixture *f = *state;
+    json_t *reply = head_begin(f, "107", "t1", 0);
     json_int_t lineage = json_get_int(reply, "lineage", 0);
 
     json_decref(reply);
-    json_decref(call_as(f, BO, "GET", "/v1/history/107", NULL, 403));
-    json_decref(call_as(f, BO, "POST", "/v1/attempts/end", oom_end(lineage, 1, "1"), 403));
-    json_decref(call_as(f, BO, "POST", "/v1/attempts/note",
-                        json_pack("{s:I, s:i, s:s}", "lineage", lineage, "attempt", 1, "diff", "x"),
-                        403));
+    json_decref(head_call_as(f, BO, "GET", "/v1/history/107", NULL, 403));
+    json_decref(
+        head_call_as(f, BO, "POST", "/v1/attempts/end", head_oom_end(lineage, 1, "1"), 403));
+    json_decref(head_call_as(
+        f, BO, "POST", "/v1/attempts/note",
+        json_pack("{s:I, s:i, s:s}", "lineage", lineage, "attempt", 1, "diff", "x"), 403));
     /* The same number is another job when somebody else says it, and takes nothing away. */
-    reply = call_as(f, BO, "POST", "/v1/attempts/begin", begin_body("107", "t2", 0), 200);
+    reply = head_call_as(f, BO, "POST", "/v1/attempts/begin", head_begin_body("107", "t2", 0), 200);
     assert_int_not_equal(json_get_int(reply, "lineage", 0), lineage);
     json_decref(reply);
-    reply = begin(f, "107", "t1", 0);
+    reply = head_begin(f, "107", "t1", 0);
     assert_int_equal(json_get_int(reply, "lineage", 0), lineage);
     json_decref(reply);
     json_decref(
-        call_as(f, BO, "POST", "/v1/reports", json_pack("{s:s}", "event", "task_exit"), 403));
-    json_decref(call_as(f, 0, "GET", "/v1/history/107", NULL, 200));
+        head_call_as(f, BO, "POST", "/v1/reports", json_pack("{s:s}", "event", "task_exit"), 403));
+    json_decref(head_call_as(f, 0, "GET", "/v1/history/107", NULL, 200));
 }
 
 /* What is asked for each task that ends, and for each job, must not become slow with the years. */
 static void questions_use_indexes(void **state)
 {
-    struct fixture *f = *state;
+    struct head_fixture *f = *state;
     static const char *const questions[] = {
         "EXPLAIN QUERY PLAN DELETE FROM task_exit WHERE at_ms < 1",
         "EXPLAIN QUERY PLAN SELECT task FROM task_exit WHERE job = '1' AND at_ms >= 1",
@@ -830,7 +749,7 @@ static void questions_use_indexes(void **state)
 
 static void old_evidence_is_forgotten(void **state)
 {
-    struct fixture *f = *state;
+    struct head_fixture *f = *state;
     int64_t left = 0, windows = 0;
     struct oom_error err = {""};
 
@@ -850,8 +769,8 @@ static void old_evidence_is_forgotten(void **state)
         json_decref(body);
         json_decref(fields);
     }
-    json_decref(call_as(f, ALICE, "POST", "/v1/attempts/begin",
-                        json_pack("{s:s, s:s}", "job", "5150", "token", "t"), 200));
+    json_decref(head_call_as(f, ALICE, "POST", "/v1/attempts/begin",
+                             json_pack("{s:s, s:s}", "job", "5150", "token", "t"), 200));
     assert_int_equal(db_get_int(f->service.db, &err, -1, &left, "SELECT count(*) FROM lineage", ""),
                      0);
     assert_int_equal(left, 3);
@@ -862,24 +781,24 @@ static void old_evidence_is_forgotten(void **state)
 
 static void hostile_requests(void **state)
 {
-    struct fixture *f = *state;
+    struct head_fixture *f = *state;
     char long_path[2000];
 
-    json_decref(call(f, "GET", "/v1/nothing", NULL, 404));
-    json_decref(call(f, "GET", "/v1/attempts/begin", NULL, 405));
-    json_decref(call(f, "POST", "/v1/attempts/begin", NULL, 400));
-    json_decref(call(f, "POST", "/v1/attempts/begin", json_pack("{s:i}", "job", 7), 400));
-    json_decref(call(f, "POST", "/v1/attempts/end", json_object(), 404));
-    json_decref(call(f, "GET", "/v1/history/1;drop table lineage", NULL, 404));
+    json_decref(head_call(f, "GET", "/v1/nothing", NULL, 404));
+    json_decref(head_call(f, "GET", "/v1/attempts/begin", NULL, 405));
+    json_decref(head_call(f, "POST", "/v1/attempts/begin", NULL, 400));
+    json_decref(head_call(f, "POST", "/v1/attempts/begin", json_pack("{s:i}", "job", 7), 400));
+    json_decref(head_call(f, "POST", "/v1/attempts/end", json_object(), 404));
+    json_decref(head_call(f, "GET", "/v1/history/1;drop table lineage", NULL, 404));
     memset(long_path, 'a', sizeof(long_path) - 1);
     long_path[0] = '/';
     long_path[sizeof(long_path) - 1] = '\0';
-    json_decref(call(f, "GET", long_path, NULL, 404));
+    json_decref(head_call(f, "GET", long_path, NULL, 404));
 }
 
 static void shipped_policies_are_seeded_once(void **state)
 {
-    struct fixture *f = *state;
+    struct head_fixture *f = *state;
     struct oom_error err = {""};
     struct service again;
     int64_t versions = 0, later = 0;
@@ -897,7 +816,7 @@ static void shipped_policies_are_seeded_once(void **state)
 
 static void two_editors(void **state)
 {
-    struct fixture *f = *state;
+    struct head_fixture *f = *state;
     struct oom_error err = {""};
     json_t *body = policies_load(f->service.db, "relax", 0, NULL, &err);
 
@@ -908,25 +827,25 @@ static void two_editors(void **state)
     json_decref(body);
 }
 
-static void store_override(struct fixture *f, const char *scope, const char *subject, int base,
+static void store_override(struct head_fixture *f, const char *scope, const char *subject, int base,
                            double scale)
 {
     char path[128];
 
     snprintf(path, sizeof(path), "/v1/policies/relax:%s=%s", scope, subject);
-    json_decref(call_as(f, 0, "POST", path,
-                        json_pack("{s:i, s:s, s:{s:s, s:{s:s}, s:{s:f}}}", "base", base, "message",
-                                  "test", "document", "policy", "relax", "for", scope, subject,
-                                  "set", "forward.fewer-tokens.scale", scale),
-                        200));
+    json_decref(head_call_as(f, 0, "POST", path,
+                             json_pack("{s:i, s:s, s:{s:s, s:{s:s}, s:{s:f}}}", "base", base,
+                                       "message", "test", "document", "policy", "relax", "for",
+                                       scope, subject, "set", "forward.fewer-tokens.scale", scale),
+                             200));
 }
 
 /* The new value of the first failure of a job of this partition and account. */
-static void expect_tokens(struct fixture *f, json_t *begun, const char *tokens,
+static void expect_tokens(struct head_fixture *f, json_t *begun, const char *tokens,
                           const char *overrides)
 {
-    json_t *reply = call(f, "POST", "/v1/attempts/end",
-                         oom_end(json_get_int(begun, "lineage", 0), 1, "9216"), 200);
+    json_t *reply = head_call(f, "POST", "/v1/attempts/end",
+                              head_oom_end(json_get_int(begun, "lineage", 0), 1, "9216"), 200);
     const json_t *edit = json_array_get(json_object_get(reply, "edits"), 0);
 
     assert_string_equal(json_get_string(edit, "new", ""), tokens);
@@ -936,19 +855,19 @@ static void expect_tokens(struct fixture *f, json_t *begun, const char *tokens,
     json_decref(begun);
 }
 
-static json_t *begin_in(struct fixture *f, const char *job, const char *partition,
+static json_t *begin_in(struct head_fixture *f, const char *job, const char *partition,
                         const char *account)
 {
-    json_t *body = begin_body(job, "t", 0);
+    json_t *body = head_begin_body(job, "t", 0);
 
     json_object_set_new(body, "partition", json_string(partition));
     json_object_set_new(body, "account", json_string(account));
-    return call(f, "POST", "/v1/attempts/begin", body, 200);
+    return head_call(f, "POST", "/v1/attempts/begin", body, 200);
 }
 
 static void a_lineage_keeps_the_overrides_that_it_began_with(void **state)
 {
-    struct fixture *f = *state;
+    struct head_fixture *f = *state;
 
     store_override(f, "partition", "small", 0, 0.75);
     json_t *early = begin_in(f, "1", "small", "ml");
@@ -962,29 +881,29 @@ static void a_lineage_keeps_the_overrides_that_it_began_with(void **state)
 
 static void overrides_are_for_administrators(void **state)
 {
-    struct fixture *f = *state;
+    struct head_fixture *f = *state;
     const char *path = "/v1/policies/relax:user=alice";
     json_t *document = json_pack("{s:s, s:{s:s}, s:{s:i}}", "policy", "relax", "for", "user",
                                  "alice", "set", "max_retries", 20);
 
-    json_decref(call(f, "POST", path,
-                     json_pack("{s:i, s:s, s:O}", "base", 0, "message", "", "document", document),
-                     403));
-    json_decref(call(f, "GET", path, NULL, 404));
+    json_decref(head_call(
+        f, "POST", path,
+        json_pack("{s:i, s:s, s:O}", "base", 0, "message", "", "document", document), 403));
+    json_decref(head_call(f, "GET", path, NULL, 404));
     /* whether it would fit, everybody may ask */
-    json_decref(call(f, "POST", "/v1/policies/relax:user=alice/check",
-                     json_pack("{s:O}", "document", document), 200));
-    json_decref(
-        call_as(f, 0, "POST", "/v1/policies/relax:user=bo",
-                json_pack("{s:i, s:s, s:O}", "base", 0, "message", "", "document", document), 400));
-    json_decref(call_as(f, 0, "POST", "/v1/policies/relax:user=alice/disable", NULL, 400));
+    json_decref(head_call(f, "POST", "/v1/policies/relax:user=alice/check",
+                          json_pack("{s:O}", "document", document), 200));
+    json_decref(head_call_as(
+        f, 0, "POST", "/v1/policies/relax:user=bo",
+        json_pack("{s:i, s:s, s:O}", "base", 0, "message", "", "document", document), 400));
+    json_decref(head_call_as(f, 0, "POST", "/v1/policies/relax:user=alice/disable", NULL, 400));
     json_decref(document);
 }
 
 /* The end of a changed attempt, whose last words name the flag that was changed for it. */
 static json_t *rejected_end(json_int_t lineage, json_int_t attempt, bool asks)
 {
-    json_t *body = oom_end(lineage, attempt, "8192");
+    json_t *body = head_oom_end(lineage, attempt, "8192");
     json_t *incident =
         json_pack("{s:b, s:s, s:s, s:{s:s, s:i}}", "oom", 0, "domain", "none", "phase", "unknown",
                   "cause", "text", "error: argument --max-tokens-per-gpu: too small", "line", 3);
@@ -996,16 +915,17 @@ static json_t *rejected_end(json_int_t lineage, json_int_t attempt, bool asks)
 
 static void who_does_not_ask_gets_no_next_attempt(void **state)
 {
-    struct fixture *f = *state;
+    struct head_fixture *f = *state;
 
     for (int asks = 0; asks < 2; asks++) {
         const char *job = asks ? "301" : "300";
-        json_t *reply = begin(f, job, "t1", 0);
+        json_t *reply = head_begin(f, job, "t1", 0);
         json_int_t lineage = json_get_int(reply, "lineage", 0);
         json_decref(reply);
-        json_decref(call(f, "POST", "/v1/attempts/end", oom_end(lineage, 1, "12288"), 200));
-        json_decref(begin(f, job, "t1", 0));
-        reply = call(f, "POST", "/v1/attempts/end", rejected_end(lineage, 2, asks), 200);
+        json_decref(
+            head_call(f, "POST", "/v1/attempts/end", head_oom_end(lineage, 1, "12288"), 200));
+        json_decref(head_begin(f, job, "t1", 0));
+        reply = head_call(f, "POST", "/v1/attempts/end", rejected_end(lineage, 2, asks), 200);
         assert_string_equal(json_get_string(reply, "action", ""), asks ? "retry" : "stop");
         if (asks)
             assert_string_equal(json_get_string(reply, "taken_back", ""), "fewer-tokens");
@@ -1016,38 +936,49 @@ static void who_does_not_ask_gets_no_next_attempt(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(one_retry_for_one_failure, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_refused_rung_is_not_offered_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(restarts_of_the_scheduler_keep_the_edits, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_job_id_comes_back, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_forgotten_id_goes_to_a_resubmission, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_lost_job_is_not_taken_for_its_successor, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_forgotten_start_keeps_its_lineage, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_start_that_is_told_late, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_done_about_an_intention, setup, teardown),
-        cmocka_unit_test_setup_teardown(ids_that_never_come_back, setup, teardown),
-        cmocka_unit_test_setup_teardown(not_memory_is_not_retried, setup, teardown),
-        cmocka_unit_test_setup_teardown(who_does_not_ask_gets_no_next_attempt, setup, teardown),
-        cmocka_unit_test_setup_teardown(memory_is_bounded_by_the_site, setup, teardown),
-        cmocka_unit_test_setup_teardown(bounds_on_a_user, setup, teardown),
-        cmocka_unit_test_setup_teardown(bounds_on_an_account, setup, teardown),
-        cmocka_unit_test_setup_teardown(failed_attempts_take_a_bounded_time, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_policy_that_does_not_help_pauses, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_over_is_not_steered, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_checkpoint_is_gone_on_from, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_worked_before_is_started_as_this_job_is, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(an_owner_stops_and_holds, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_change_that_did_not_arrive_ends_it, setup, teardown),
-        cmocka_unit_test_setup_teardown(rights, setup, teardown),
-        cmocka_unit_test_setup_teardown(hostile_requests, setup, teardown),
-        cmocka_unit_test_setup_teardown(questions_use_indexes, setup, teardown),
-        cmocka_unit_test_setup_teardown(old_evidence_is_forgotten, setup, teardown),
-        cmocka_unit_test_setup_teardown(shipped_policies_are_seeded_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(two_editors, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_lineage_keeps_the_overrides_that_it_began_with, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(overrides_are_for_administrators, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_retry_for_one_failure, head_setup, head_teardown),
+        cmocka_unit_test_setup_teardown(a_refused_rung_is_not_offered_again, head_setup,
+                                        head_teardown),
+        cmocka_unit_test_setup_teardown(restarts_of_the_scheduler_keep_the_edits, head_setup,
+                                        head_teardown),
+        cmocka_unit_test_setup_teardown(a_job_id_comes_back, head_setup, head_teardown),
+        cmocka_unit_test_setup_teardown(a_forgotten_id_goes_to_a_resubmission, head_setup,
+                                        head_teardown),
+        cmocka_unit_test_setup_teardown(a_lost_job_is_not_taken_for_its_successor, head_setup,
+                                        head_teardown),
+        cmocka_unit_test_setup_teardown(a_forgotten_start_keeps_its_lineage, head_setup,
+                                        head_teardown),
+        cmocka_unit_test_setup_teardown(a_start_that_is_told_late, head_setup, head_teardown),
+        cmocka_unit_test_setup_teardown(what_is_done_about_an_intention, head_setup, head_teardown),
+        cmocka_unit_test_setup_teardown(ids_that_never_come_back, head_setup, head_teardown),
+        cmocka_unit_test_setup_teardown(not_memory_is_not_retried, head_setup, head_teardown),
+        cmocka_unit_test_setup_teardown(who_does_not_ask_gets_no_next_attempt, head_setup,
+                                        head_teardown),
+        cmocka_unit_test_setup_teardown(memory_is_bounded_by_the_site, head_setup, head_teardown),
+        cmocka_unit_test_setup_teardown(bounds_on_a_user, head_setup, head_teardown),
+        cmocka_unit_test_setup_teardown(bounds_on_an_account, head_setup, head_teardown),
+        cmocka_unit_test_setup_teardown(failed_attempts_take_a_bounded_time, head_setup,
+                                        head_teardown),
+        cmocka_unit_test_setup_teardown(a_policy_that_does_not_help_pauses, head_setup,
+                                        head_teardown),
+        cmocka_unit_test_setup_teardown(what_is_over_is_not_steered, head_setup, head_teardown),
+        cmocka_unit_test_setup_teardown(a_checkpoint_is_gone_on_from, head_setup, head_teardown),
+        cmocka_unit_test_setup_teardown(what_worked_before_is_started_as_this_job_is, head_setup,
+                                        head_teardown),
+        cmocka_unit_test_setup_teardown(an_owner_stops_and_holds, head_setup, head_teardown),
+        cmocka_unit_test_setup_teardown(a_change_that_did_not_arrive_ends_it, head_setup,
+                                        head_teardown),
+        cmocka_unit_test_setup_teardown(rights, head_setup, head_teardown),
+        cmocka_unit_test_setup_teardown(hostile_requests, head_setup, head_teardown),
+        cmocka_unit_test_setup_teardown(questions_use_indexes, head_setup, head_teardown),
+        cmocka_unit_test_setup_teardown(old_evidence_is_forgotten, head_setup, head_teardown),
+        cmocka_unit_test_setup_teardown(shipped_policies_are_seeded_once, head_setup,
+                                        head_teardown),
+        cmocka_unit_test_setup_teardown(two_editors, head_setup, head_teardown),
+        cmocka_unit_test_setup_teardown(a_lineage_keeps_the_overrides_that_it_began_with,
+                                        head_setup, head_teardown),
+        cmocka_unit_test_setup_teardown(overrides_are_for_administrators, head_setup,
+                                        head_teardown),
     };
     return cmocka_run_group_tests_name("service", tests, NULL, NULL);
 }
