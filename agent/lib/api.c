@@ -19,7 +19,6 @@ enum { MAX_REPLY_BYTES = 64 * 1024 * 1024 };
 struct api {
     bool embedded;
     struct service service;
-    CURL *curl;
     char socket[108]; /* of a unix socket; "" for a URL */
     char base[512];
     int timeout_ms;
@@ -57,8 +56,7 @@ struct api *api_open_head(const char *where, int timeout_ms, struct oom_error *e
 {
     struct api *api = calloc(1, sizeof(*api));
 
-    if (!api || !(api->curl = curl_easy_init())) {
-        free(api);
+    if (!api) {
         oom_errorf(err, "out of memory");
         return NULL;
     }
@@ -130,7 +128,6 @@ void api_close(struct api *api)
         return;
     if (api->embedded)
         service_close(&api->service);
-    curl_easy_cleanup(api->curl);
     free(api);
 }
 
@@ -174,24 +171,29 @@ static char *seal(const char *method, const char *path, const char *text, struct
     return credential;
 }
 
+/* A handle for each call: one that is kept holds a connection to the head, and curl (7.88) lets
+ * programs that are executed in between inherit it. They would be answered as who opened it. */
 static int call_head(struct api *api, const char *method, const char *path, const json_t *body,
                      json_t **reply, struct oom_error *err)
 {
     struct webcall_answer answer = {.max_bytes = MAX_REPLY_BYTES};
     char url[2048];
+    CURL *curl = curl_easy_init();
     char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
     struct curl_slist *headers = curl_slist_append(NULL, "Expect:");
     long status = -1;
 
+    if (!curl) {
+        oom_errorf(err, "out of memory");
+        goto out;
+    }
     if (!api->socket[0]) {
         char *sealed = seal(method, path, text, err);
         free(text);
         text = sealed;
         method = "POST";
-        if (!text) {
-            curl_slist_free_all(headers);
-            return -1;
-        }
+        if (!text)
+            goto out;
     }
     snprintf(url, sizeof(url), "%s%s", api->base, path);
     struct webcall call = {
@@ -203,14 +205,13 @@ static int call_head(struct api *api, const char *method, const char *path, cons
         .arg = &answer,
     };
     webcall_post(&call, text);
-    webcall_prepare(api->curl, &call);
-    curl_easy_setopt(api->curl, CURLOPT_CUSTOMREQUEST, method);
-    CURLcode rc = curl_easy_perform(api->curl);
+    webcall_prepare(curl, &call);
+    curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
+    CURLcode rc = curl_easy_perform(curl);
     if (rc != CURLE_OK) {
         oom_errorf(err, "no answer from %s: %s", api->where, curl_easy_strerror(rc));
-        status = -1;
     } else {
-        curl_easy_getinfo(api->curl, CURLINFO_RESPONSE_CODE, &status);
+        curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
         *reply = answer.bytes ? json_loads(answer.bytes, 0, NULL) : NULL;
         if (!json_is_object(*reply)) {
             json_decref(*reply);
@@ -219,6 +220,8 @@ static int call_head(struct api *api, const char *method, const char *path, cons
             status = -1;
         }
     }
+out:
+    curl_easy_cleanup(curl);
     curl_slist_free_all(headers);
     free(answer.bytes);
     free(text);
