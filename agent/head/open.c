@@ -51,24 +51,28 @@ int attempts_open(struct service *service, const struct service_request *request
     return 200;
 }
 
-/* body: lineage, attempt, by. Reply {"granted": true|false}. */
+/* body: lineage, attempt, by. Reply {"granted": true|false}. Who has it may claim it again, and so
+ * keeps it; "release": true gives it back, and what it was claimed by stays on record. */
 int attempts_claim(struct service *service, const struct service_request *request,
                    const char *const *args, json_t **reply, struct oom_error *err)
 {
     const char *by = json_get_string(request->body, "by", "");
+    bool release = json_get_bool(request->body, "release", false);
     int64_t now = db_now_ms();
 
     (void)args;
     if (!*by)
         return service_refuse(400, err, "member \"by\" is missing");
+    /* A clock that was set back must not make a claim last. */
     if (db_run(service->db, err,
-               "UPDATE attempt SET claimed_by = ?1, claimed_ms = ?2 WHERE lineage = ?3 "
-               "AND number = ?4 AND state IN ('running', 'intended') "
-               "AND (claimed_by IS NULL OR claimed_by = ?1 OR claimed_ms < ?5) "
+               "UPDATE attempt SET claimed_by = ?1, claimed_ms = iif(?8, 0, ?2) "
+               "WHERE lineage = ?3 AND number = ?4 AND state IN ('running', 'intended') "
+               "AND (claimed_by = ?1 OR (NOT ?8 AND (claimed_by IS NULL "
+               "OR claimed_ms NOT BETWEEN ?2 - ?5 AND ?2 + ?5))) "
                "AND EXISTS (SELECT 1 FROM lineage WHERE id = ?3 AND (?6 OR uid = ?7))",
-               "siiiiii", by, now, json_get_int(request->body, "lineage", 0),
-               json_get_int(request->body, "attempt", 0), now - CLAIM_MS, (int64_t)request->admin,
-               (int64_t)request->uid) < 0)
+               "siiiiiii", by, now, json_get_int(request->body, "lineage", 0),
+               json_get_int(request->body, "attempt", 0), (int64_t)CLAIM_MS,
+               (int64_t)request->admin, (int64_t)request->uid, (int64_t)release) < 0)
         return -1;
     *reply = json_pack("{s:b}", "granted", sqlite3_changes(service->db->sql) > 0);
     return 200;

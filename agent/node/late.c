@@ -8,13 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/lib/log.h"
 #include "agent/node/node.h"
 
-enum { MAX_AT_ONCE = 256, MAX_SLIP_BYTES = 64 * 1024 };
+enum { MAX_AT_ONCE = 256, MAX_SLIP_BYTES = 64 * 1024, HAND_IN_MS = 15000 };
 
 static int directory_of(const struct config *config, char *out, size_t size)
 {
@@ -47,12 +46,9 @@ int late_directory(const struct config *config, struct oom_error *err)
 static void hand_in(const struct config *config, const char *path, uid_t uid)
 {
     const char *argv[] = {"oomrun", "--hand-in", path, NULL};
-    pid_t pid = fork();
+    const struct owner_wait wait = {.limit_ms = HAND_IN_MS};
 
-    if (pid == 0)
-        owner_exec_oomrun(config, uid, argv, path);
-    if (pid > 0)
-        waitpid(pid, NULL, 0);
+    owner_run_oomrun(config, uid, argv, path, &wait);
 }
 
 void late_collect(const struct config *config)

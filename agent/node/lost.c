@@ -22,16 +22,54 @@
 #include "agent/sched/slurm_marked.h"
 
 enum { HEAD_CALL_MS = 5000, SQUEUE_MS = 15000, QUIET_MS = 10000 };
+/* Of oomrun --after: a controller that hardly answers makes it slow. */
+enum { AFTER_MS = 180000, RENEW_MS = 15000 };
 
-static void exec_after(const struct config *config, const json_t *attempt,
-                       const struct lost_end *end)
+/* An attempt, and this process, which looks after it. */
+struct claim {
+    struct api *head;
+    const json_t *attempt;
+};
+
+/* One machine's looks may overlap: who claims is this process, not the machine. */
+static bool post_claim(const struct claim *claim, bool release)
 {
+    char host[256] = "", by[300];
+    json_t *reply = NULL;
+
+    gethostname(host, sizeof(host) - 1);
+    snprintf(by, sizeof(by), "node:%s:%d", host, (int)getpid());
+    json_t *body = json_pack(
+        "{s:O, s:O, s:s, s:b}", "lineage", json_object_get(claim->attempt, "lineage"), "attempt",
+        json_object_get(claim->attempt, "number"), "by", by, "release", (int)release);
+    bool granted = api_call(claim->head, "POST", "/v1/attempts/claim", body, &reply, NULL) == 200 &&
+                   json_get_bool(reply, "granted", false);
+    json_decref(body);
+    json_decref(reply);
+    return granted;
+}
+
+static void renew_claim(void *arg)
+{
+    post_claim(arg, false);
+}
+
+static void finish(struct api *head, const struct config *config, const json_t *attempt,
+                   const struct lost_end *end)
+{
+    struct claim claim = {head, attempt};
+    const struct owner_wait wait = {AFTER_MS, RENEW_MS, renew_claim, &claim};
+    const char *job = json_get_string(attempt, "job", "");
     char what[160], ended[16];
     const char *argv[8] = {"oomrun", "--after", what};
     int n = 3;
 
+    if (!post_claim(&claim, false))
+        return;
+    log_line(LOG_NOTICE, "job %s: its supervisor is gone; finishing attempt %lld", job,
+             (long long)json_get_int(attempt, "number", 0));
     snprintf(what, sizeof(what), "%lld.%lld.%s", (long long)json_get_int(attempt, "lineage", 0),
-             (long long)json_get_int(attempt, "number", 0), json_get_string(attempt, "job", ""));
+             (long long)json_get_int(attempt, "number", 0), job);
     snprintf(ended, sizeof(ended), "%d", end->status);
     if (end->status >= 0) {
         argv[n++] = "--ended";
@@ -41,36 +79,9 @@ static void exec_after(const struct config *config, const json_t *attempt,
         argv[n++] = "--unbegun";
     if (end->orphan)
         argv[n++] = "--orphan";
-    owner_exec_oomrun(config, (uid_t)json_get_int(attempt, "uid", -1), argv, what);
-}
-
-static bool claim(struct api *head, const json_t *attempt)
-{
-    char by[300] = "node:";
-    json_t *reply = NULL;
-
-    gethostname(by + 5, sizeof(by) - 6);
-    json_t *body = json_pack("{s:O, s:O, s:s}", "lineage", json_object_get(attempt, "lineage"),
-                             "attempt", json_object_get(attempt, "number"), "by", by);
-    bool granted = api_call(head, "POST", "/v1/attempts/claim", body, &reply, NULL) == 200 &&
-                   json_get_bool(reply, "granted", false);
-    json_decref(body);
-    json_decref(reply);
-    return granted;
-}
-
-static void finish(struct api *head, const struct config *config, const json_t *attempt,
-                   const struct lost_end *end)
-{
-    if (!claim(head, attempt))
-        return;
-    log_line(LOG_NOTICE, "job %s: its supervisor is gone; finishing attempt %lld",
-             json_get_string(attempt, "job", ""), (long long)json_get_int(attempt, "number", 0));
-    pid_t pid = fork();
-    if (pid == 0)
-        exec_after(config, attempt, end);
-    if (pid > 0)
-        waitpid(pid, NULL, 0);
+    /* What was killed may still have children that act: its claim is left to run out. */
+    if (owner_run_oomrun(config, (uid_t)json_get_int(attempt, "uid", -1), argv, what, &wait))
+        post_claim(&claim, true);
 }
 
 /* `reason` and the comment behind it. A job that its owner holds is not ours. */

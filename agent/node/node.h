@@ -12,6 +12,7 @@
 #define AGENT_NODE_NODE_H
 
 #include <event2/event.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "agent/lib/api.h"
@@ -25,10 +26,16 @@ int socket_bind_datagram(const char *path, mode_t mode, struct oom_error *err);
 int drop_to_user(const char *name, struct oom_error *err);
 int drop_to_owner(uid_t uid, gid_t gid, struct oom_error *err);
 
-/* --- owner.c: in a child: becomes the owner and executes oomrun, with an environment of its own.
- * `what` is for the log. Does not return. */
-void owner_exec_oomrun(const struct config *config, uid_t uid, const char *const *argv,
-                       const char *what) __attribute__((noreturn));
+/* --- owner.c: executes oomrun as the owner, with an environment of its own, and waits for its end.
+ * The process is the owner's, who may stop it: it is killed at the limit, and false is returned, as
+ * it is for all that this owner would have run afterwards. `what` is for the log. */
+struct owner_wait {
+    int limit_ms, every_ms;
+    void (*meanwhile)(void *arg); /* called every so often while it runs; NULL: nothing */
+    void *arg;
+};
+bool owner_run_oomrun(const struct config *config, uid_t uid, const char *const *argv,
+                      const char *what, const struct owner_wait *wait);
 
 /* --- late.c: what jobs left that found no head. */
 int late_directory(const struct config *config, struct oom_error *err);
