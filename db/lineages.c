@@ -3,6 +3,8 @@
 
 #include "agent/lib/jsonget.h"
 
+enum { MAX_GPUS = 100000 };
+
 int lineage_find(struct db *db, const char *scheduler, const char *cluster, const char *job,
                  int64_t uid, int64_t *out, struct oom_error *err)
 {
@@ -106,6 +108,19 @@ int attempt_insert(struct db *db, int64_t lineage, int64_t number, const char *m
     return rc;
 }
 
+/* Said by its owner: no more than any machine has. */
+static int64_t bounded_gpus(int64_t gpus)
+{
+    return gpus < 0 ? 0 : gpus > MAX_GPUS ? MAX_GPUS : gpus;
+}
+
+int attempt_set_gpus(struct db *db, int64_t lineage, int64_t number, int64_t gpus,
+                     struct oom_error *err)
+{
+    return db_run(db, err, "UPDATE attempt SET gpus = ? WHERE lineage = ? AND number = ?", "iii",
+                  bounded_gpus(gpus), lineage, number);
+}
+
 int attempt_start(struct db *db, int64_t lineage, int64_t number, const json_t *begin,
                   struct oom_error *err)
 {
@@ -119,7 +134,7 @@ int attempt_start(struct db *db, int64_t lineage, int64_t number, const json_t *
                "gpus = ?, started_ms = ? WHERE lineage = ? AND number = ?",
                "sissiiii", json_get_string(begin, "job", ""), json_get_int(begin, "restart", 0),
                json_get_string(begin, "token", ""), json_get_string(begin, "node", ""),
-               json_get_int(begin, "gpus", 0), started, lineage, number) < 0)
+               bounded_gpus(json_get_int(begin, "gpus", 0)), started, lineage, number) < 0)
         return -1;
     return db_run(
         db, err,
@@ -144,7 +159,8 @@ int evidence_forget(struct db *db, int64_t before_ms, struct oom_error *err)
     return db_run(db, err,
                   "DELETE FROM evidence WHERE rowid IN (SELECT e.id FROM (SELECT rowid AS id, "
                   "attempt FROM evidence ORDER BY rowid LIMIT 200) e "
-                  "JOIN attempt a ON a.id = e.attempt WHERE a.ended_ms < ?)",
+                  "JOIN attempt a ON a.id = e.attempt "
+                  "WHERE coalesce(a.ended_ms, a.started_ms) < ?)",
                   "i", before_ms);
 }
 

@@ -34,6 +34,10 @@ int attempt_insert(struct db *db, int64_t lineage, int64_t number, const char *m
                    const json_t *decision, const json_t *edits, const json_t *total_edits,
                    struct oom_error *err);
 
+/* How many GPUs it has been given. */
+int attempt_set_gpus(struct db *db, int64_t lineage, int64_t number, int64_t gpus,
+                     struct oom_error *err);
+
 /* Marks it running. */
 int attempt_start(struct db *db, int64_t lineage, int64_t number, const json_t *begin,
                   struct oom_error *err);
@@ -41,8 +45,8 @@ int attempt_start(struct db *db, int64_t lineage, int64_t number, const json_t *
 int evidence_put(struct db *db, int64_t lineage, int64_t number, const char *kind,
                  const json_t *body, struct oom_error *err);
 
-/* Forgets the oldest evidence (not the history) of attempts that ended before this time; a few rows
- * a call, so that nobody waits for it. */
+/* Forgets the oldest evidence (not the history) of attempts that ended before this time, or began
+ * before it when nobody has reported their end; a few rows a call, so that nobody waits for it. */
 int evidence_forget(struct db *db, int64_t before_ms, struct oom_error *err);
 
 int audit_add(struct db *db, const char *who, const char *verb, const char *object,

@@ -67,7 +67,7 @@ int policy_admin_enable(struct db *db, const char *name, bool enabled, const cha
     return 1;
 }
 
-json_t *policy_admin_incidents(struct db *db, int64_t limit, struct oom_error *err)
+json_t *policy_admin_incidents(struct db *db, int64_t uid, int64_t limit, struct oom_error *err)
 {
     return db_rows(
         db,
@@ -76,7 +76,8 @@ json_t *policy_admin_incidents(struct db *db, int64_t limit, struct oom_error *e
                  "AS j_values, l.framework, l.user, l.partition, l.account, "
                  "l.options AS j_options FROM attempt a JOIN lineage l ON l.id = a.lineage "
                  "WHERE a.outcome = 'oom' AND a.incident IS NOT NULL AND "
-                 "a.values_json IS NOT NULL ORDER BY a.id DESC LIMIT ?",
-                 "i", limit),
+                 "a.values_json IS NOT NULL AND (?1 = -1 OR l.uid = ?1) "
+                 "ORDER BY a.id DESC LIMIT ?2",
+                 "ii", uid, limit),
         err);
 }

@@ -6,7 +6,8 @@
 
 #include "db/db.h"
 
-/* One row a policy: name, version, enabled, author, message, created_ms, versions. New ref. */
+/* One row a policy and override: name, version, enabled, base (an override's policy, else null),
+ * author, message, created_ms, versions. New reference. */
 json_t *policy_admin_list(struct db *db, struct oom_error *err);
 
 /* One row a version, newest first: version, author, message, created_ms, active. New ref. */
@@ -20,7 +21,8 @@ json_t *policy_admin_show(struct db *db, const char *name, int64_t version, stru
 int policy_admin_enable(struct db *db, const char *name, bool enabled, const char *who,
                         struct oom_error *err);
 
-/* Attempts that ran out of memory, newest first, with their lineage: the backtest's material. */
-json_t *policy_admin_incidents(struct db *db, int64_t limit, struct oom_error *err);
+/* Attempts of this user (-1: of anybody) that ran out of memory, newest first, with their lineage:
+ * the backtest's material. */
+json_t *policy_admin_incidents(struct db *db, int64_t uid, int64_t limit, struct oom_error *err);
 
 #endif

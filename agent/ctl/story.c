@@ -276,10 +276,21 @@ static void print_attempt(const json_t *attempt)
     print_indented(diff, "    ");
 }
 
+/* "7.2" asks for one attempt, as the head reads it; a job may be called "1.5B-run". */
+static int64_t asked_attempt(const char *what)
+{
+    static const char digits[] = "0123456789";
+    size_t lineage = strspn(what, digits);
+    const char *number = what + lineage + 1;
+
+    if (!lineage || what[lineage] != '.' || !*number || number[strspn(number, digits)])
+        return 0;
+    return atoll(number);
+}
+
 void story_facts(const json_t *reply, const char *what)
 {
-    const char *dot = what[0] == 'L' ? NULL : strchr(what, '.');
-    int64_t only = dot ? atoll(dot + 1) : 0;
+    int64_t only = asked_attempt(what);
     json_t *attempt;
     size_t i;
 

@@ -36,9 +36,7 @@ static int store_end(struct service *service, const json_t *body, int64_t id, in
     const json_t *allocated = json_object_get(json_object_get(body, "values"), "slurm.gpus");
     const char *gpus = json_get_string(allocated, "value", NULL);
 
-    if (gpus &&
-        db_run(service->db, err, "UPDATE attempt SET gpus = ? WHERE lineage = ? AND number = ?",
-               "iii", (int64_t)atoll(gpus), id, number) < 0)
+    if (gpus && attempt_set_gpus(service->db, id, number, strtoll(gpus, NULL, 10), err) < 0)
         return -1;
     if (db_run(service->db, err,
                "UPDATE attempt SET state = 'ended', ended_ms = coalesce(ended_ms, ?), "

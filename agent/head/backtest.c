@@ -195,9 +195,10 @@ static int check(struct service *service, const char *name, const json_t *draft,
     return draft && !policy ? 400 : 0;
 }
 
-int backtest_run(struct service *service, const char *name, const json_t *draft, json_t **reply,
-                 struct oom_error *err)
+int backtest_run(struct service *service, const struct service_request *request, const char *name,
+                 json_t **reply, struct oom_error *err)
 {
+    const json_t *draft = json_object_get(request->body, "document");
     struct backtest test = {.service = service};
     int64_t known = 0;
     size_t i;
@@ -213,7 +214,8 @@ int backtest_run(struct service *service, const char *name, const json_t *draft,
         return service_refuse(404, err, "there is no policy \"%s\"", name);
     if (draft)
         test.draft = (struct policy_draft){name, draft};
-    json_t *rows = policy_admin_incidents(service->db, MAX_INCIDENTS, err);
+    json_t *rows = policy_admin_incidents(service->db, request->admin ? -1 : (int64_t)request->uid,
+                                          MAX_INCIDENTS, err);
     test.changed = json_array();
     json_array_foreach(rows, i, row) replay(&test, row);
     json_decref(rows);

@@ -6,10 +6,12 @@
 
 #include "agent/head/service.h"
 
-/* Replays the newest stored incidents that this policy has a say in, once with the active version
- * and once with `draft` (NULL: the active one again). Stores nothing. Replies with
- * {"incidents":N, "changed":[{lineage, attempt, incident, was, would_be}]}; returns a status. */
-int backtest_run(struct service *service, const char *name, const json_t *draft, json_t **reply,
-                 struct oom_error *err);
+/* Replays the newest stored incidents (the caller's own, or for administrators all) that this
+ * policy has a say in, once with the active version and once with the body's "document" (without
+ * one: the active one again). Stores nothing. Replies with
+ * {"incidents":N, "same":N, "changed":[{lineage, attempt, incident, was, would_be}]}; returns a
+ * status. */
+int backtest_run(struct service *service, const struct service_request *request, const char *name,
+                 json_t **reply, struct oom_error *err);
 
 #endif

@@ -14,8 +14,7 @@
     "coalesce(sum(a.decision IS NOT NULL AND a.number > 1 "                                        \
     "AND (a.started_ms >= ?1 OR a.state = 'intended')), 0) AS retries, "                           \
     "coalesce(sum(CASE WHEN a.outcome = 'oom' AND a.started_ms >= ?1 "                             \
-    "THEN (a.ended_ms - a.started_ms) * min(max(a.gpus, 0), 100000) ELSE 0 END), 0) / 3600000.0 "  \
-    "AS gpu_hours "                                                                                \
+    "THEN (a.ended_ms - a.started_ms) / 3600000.0 * a.gpus END), 0) AS gpu_hours "                 \
     "FROM attempt a JOIN lineage l ON l.id = a.lineage WHERE l.updated_ms >= ?1 "
 
 struct spent {

@@ -52,18 +52,31 @@ int history_list(struct service *service, const struct service_request *request,
     return 200;
 }
 
-/* args[0]: a job id, "L7" for a lineage, "7.2" for an attempt. */
+/* A whole number up to `end`; where it ends, NULL: it is none. */
+static const char *whole_number(const char *text, char end, int64_t *out)
+{
+    char *rest;
+
+    *out = strtoll(text, &rest, 10);
+    return *text >= '0' && *text <= '9' && *rest == end ? rest : NULL;
+}
+
+/* "L7", a lineage, or "7.2", an attempt. Ray's users give their jobs names that only begin so. */
+static bool names_lineage(const char *what, int64_t *id)
+{
+    int64_t attempt;
+    const char *dot = whole_number(what, '.', id);
+
+    if (dot)
+        return whole_number(dot + 1, '\0', &attempt) != NULL;
+    return what[0] == 'L' && whole_number(what + 1, '\0', id) != NULL;
+}
+
+/* args[0]: a job id, a lineage or an attempt. */
 static int find(struct service *service, const struct service_request *request, const char *what,
                 int64_t *id, struct oom_error *err)
 {
-    char *rest = NULL;
-
-    if (what[0] == 'L') {
-        *id = atoll(what + 1);
-        return 0;
-    }
-    *id = strtoll(what, &rest, 10);
-    if (rest && *rest == '.')
+    if (names_lineage(what, id))
         return 0;
     /* One's own first: others may have jobs of the same number on other clusters. */
     return db_get_int(

@@ -190,8 +190,7 @@ int policies_act(struct service *service, const struct service_request *request,
     const char *verb = args[1];
 
     if (strcmp(verb, "backtest") == 0)
-        return backtest_run(service, args[0], json_object_get(request->body, "document"), reply,
-                            err);
+        return backtest_run(service, request, args[0], reply, err);
     int status = strcmp(verb, "check") == 0 ? 0 : may_edit(request, err);
     if (status)
         return status;

@@ -7,7 +7,8 @@
 /* A lineage that ran out of memory in the period, with what became of it. */
 #define RAN_OUT                                                                                    \
     "WITH ran_out AS (SELECT l.*, sum(a.outcome = 'oom') AS failures, "                            \
-    "sum(CASE WHEN a.outcome = 'oom' THEN (a.ended_ms - a.started_ms) * a.gpus END) AS gpu_ms "    \
+    "sum(CASE WHEN a.outcome = 'oom' THEN (a.ended_ms - a.started_ms) / 3600000.0 * a.gpus END) "  \
+    "AS gpu_hours "                                                                                \
     "FROM lineage l JOIN attempt a ON a.lineage = l.id "                                           \
     "WHERE (?1 OR l.uid = ?2) AND l.updated_ms >= ?3 "                                             \
     "GROUP BY l.id HAVING failures > 0) "
@@ -22,7 +23,7 @@ int report_show(struct service *service, const struct service_request *request,
                 "AS lineages, count(*) AS ran_out, "
                 "coalesce(sum(state = 'completed'), 0) AS completed, "
                 "coalesce(sum(state IN ('running', 'waiting', 'held')), 0) AS under_way, "
-                "coalesce(sum(gpu_ms), 0) / 3600000.0 AS gpu_hours, "
+                "coalesce(sum(gpu_hours), 0.0) AS gpu_hours, "
                 "(SELECT failures FROM ran_out WHERE state = 'completed' ORDER BY failures "
                 "LIMIT 1 OFFSET (SELECT count(*) FROM ran_out WHERE state = 'completed') / 2) "
                 "AS median_changes FROM ran_out");

@@ -31,7 +31,7 @@ int stats_show(struct service *service, const struct service_request *request,
     json_t *cost =
         period_rows(service, request, err,
                     "SELECT count(*) AS failed_attempts, "
-                    "coalesce(sum((a.ended_ms - a.started_ms) * a.gpus), 0) / 3600000.0 "
+                    "coalesce(sum((a.ended_ms - a.started_ms) / 3600000.0 * a.gpus), 0.0) "
                     "AS gpu_hours FROM attempt a JOIN lineage l ON l.id = a.lineage "
                     "WHERE a.outcome = 'oom' AND (?1 OR l.uid = ?2) AND a.ended_ms >= ?3");
     if (!lineages || !incidents || !rungs || !cost) {
