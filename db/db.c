@@ -12,7 +12,7 @@
 
 #include "db/migrations.h"
 
-enum { BUSY_TIMEOUT_MS = 5000 };
+enum { BUSY_TIMEOUT_MS = 5000, JOURNAL_NAP_MS = 5 };
 
 int64_t db_now_ms(void)
 {
@@ -32,6 +32,24 @@ static int exec(struct db *db, const char *sql, struct oom_error *err)
     if (sqlite3_exec(db->sql, sql, NULL, NULL, NULL) != SQLITE_OK)
         return sql_error(db, err, "cannot execute a statement");
     return 0;
+}
+
+/* A change of the journal's mode wants the file for itself, and does not wait for it as other
+ * statements do: of many that open a new file at once, most would be refused. */
+static int set_journal(struct db *db, bool shared_memory, struct oom_error *err)
+{
+    const char *sql = shared_memory ? "PRAGMA journal_mode = WAL" : "PRAGMA journal_mode = DELETE";
+    struct timespec nap = {0, JOURNAL_NAP_MS * 1000 * 1000};
+
+    for (int left_ms = BUSY_TIMEOUT_MS; left_ms > 0; left_ms -= JOURNAL_NAP_MS) {
+        int rc = sqlite3_exec(db->sql, sql, NULL, NULL, NULL);
+        if (rc == SQLITE_OK)
+            return 0;
+        if (rc != SQLITE_BUSY)
+            break;
+        nanosleep(&nap, NULL);
+    }
+    return sql_error(db, err, "cannot set up the journal");
 }
 
 static int migrate(struct db *db, const char *path, struct oom_error *err)
@@ -111,10 +129,7 @@ struct db *db_open(const char *path, struct oom_error *err)
         goto fail;
     }
     sqlite3_busy_timeout(db->sql, BUSY_TIMEOUT_MS);
-    if (exec(db,
-             is_on_this_machine(path) ? "PRAGMA journal_mode = WAL"
-                                      : "PRAGMA journal_mode = DELETE",
-             err) < 0 ||
+    if (set_journal(db, is_on_this_machine(path), err) < 0 ||
         exec(db, "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON", err) < 0 ||
         migrate(db, path, err) < 0)
         goto fail;

@@ -96,21 +96,25 @@ fail:
     return -1;
 }
 
-/* The newest shipped body of the name, to see whether the file says something new. */
-static json_t *last_shipped(struct db *db, const char *name, int64_t *version)
+/* The shipped version that is this body, newest first; 0: the file says something new. */
+static int find_shipped(struct db *db, const char *name, const json_t *body, int64_t *version,
+                        struct oom_error *err)
 {
-    json_t *body = NULL;
-    sqlite3_stmt *stmt = db_query(db, NULL,
+    sqlite3_stmt *stmt = db_query(db, err,
                                   "SELECT version, body FROM policy_version WHERE name = ? AND "
-                                  "author = ? ORDER BY version DESC LIMIT 1",
+                                  "author = ? ORDER BY version DESC",
                                   "ss", name, POLICY_AUTHOR_SHIPPED);
+    int rc = stmt ? 1 : -1;
 
-    if (stmt && db_step(db, stmt, NULL) == 1) {
-        *version = sqlite3_column_int64(stmt, 0);
-        body = db_json(stmt, 1);
+    *version = 0;
+    while (rc == 1 && *version == 0 && (rc = db_step(db, stmt, err)) == 1) {
+        json_t *stored = db_json(stmt, 1);
+        if (json_equal(stored, body))
+            *version = sqlite3_column_int64(stmt, 0);
+        json_decref(stored);
     }
     sqlite3_finalize(stmt);
-    return body;
+    return rc < 0 ? -1 : 0;
 }
 
 /* Keeps a changed shipped policy beside the administrator's active version. */
@@ -123,18 +127,26 @@ static int add_inactive(struct db *db, const char *name, const json_t *body, str
                   "sjsi", name, body, POLICY_AUTHOR_SHIPPED, db_now_ms());
 }
 
+/* A version that was shipped before becomes active again: installations of two releases may use one
+ * database in turn, and must not store a version each time. */
 static int seed_one(struct db *db, const char *name, const json_t *body, struct oom_error *err)
 {
-    int64_t shipped = 0, active = 0;
-    json_t *last = last_shipped(db, name, &shipped);
-    bool same = last && json_equal(last, body);
+    int64_t shipped = 0, active = 0, replaceable = 0;
 
-    json_decref(last);
-    if (same)
-        return 0;
-    if (db_get_int(db, err, 0, &active, "SELECT version FROM policy WHERE name = ?", "s", name) < 0)
+    if (find_shipped(db, name, body, &shipped, err) < 0 ||
+        db_get_int(db, err, 0, &active, "SELECT version FROM policy WHERE name = ?", "s", name) < 0)
         return -1;
-    if (active != shipped)
+    if (shipped && shipped == active)
+        return 0;
+    if (db_get_int(db, err, active == 0, &replaceable,
+                   "SELECT author = ?3 FROM policy_version WHERE name = ?1 AND version = ?2", "sis",
+                   name, active, POLICY_AUTHOR_SHIPPED) < 0)
+        return -1;
+    if (shipped)
+        return replaceable ? db_run(db, err, "UPDATE policy SET version = ? WHERE name = ?", "is",
+                                    shipped, name)
+                           : 0;
+    if (!replaceable)
         return add_inactive(db, name, body, err);
     return policies_add(db, name, active, body, POLICY_AUTHOR_SHIPPED,
                         "shipped with " OOMRETRY_VERSION, err) < 0

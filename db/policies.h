@@ -9,9 +9,9 @@
 #define POLICY_AUTHOR_SHIPPED "oomretry"
 
 /* Stores the shipped documents of a directory (*.json, the name is the file's). A name that is new
- * becomes version 1; a changed file becomes a new version, which is made active only where the
- * active version is a shipped one: what an administrator edited stays. A file that does not
- * validate is an error and changes nothing. */
+ * becomes version 1; a changed file becomes a new version, unless a version that was shipped before
+ * is the same. It is made active only where the active version is a shipped one: what an
+ * administrator edited stays. A file that does not validate is an error and changes nothing. */
 int policies_seed(struct db *db, const char *directory, struct oom_error *err);
 
 /* The body of one version; version 0 is the active one. New reference; NULL and err when there is

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The head over time and among strangers: who acts, who sees what, and what it keeps. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/lib/jsonget.h"
+#include "db/lineages.h"
+#include "db/policies.h"
+#include "tests/unit/head_help.h"
+
+#define YEAR_MS (INT64_C(365) * 24 * 3600 * 1000)
+
+static json_int_t lineage_of(json_t *reply)
+{
+    json_int_t id = json_get_int(reply, "lineage", 0);
+
+    json_decref(reply);
+    return id;
+}
+
+static int64_t number(struct head_fixture *f, const char *sql)
+{
+    int64_t out = -1;
+
+    assert_int_equal(db_get_int(f->service.db, NULL, -1, &out, sql, ""), 0);
+    return out;
+}
+
+/* --- who acts -----------------------------------------------------------------------------------
+ */
+
+static bool claim(struct head_fixture *f, json_int_t lineage, const char *by, bool release)
+{
+    json_t *reply = head_call_as(f, 0, "POST", "/v1/attempts/claim",
+                                 json_pack("{s:I, s:i, s:s, s:b}", "lineage", lineage, "attempt", 1,
+                                           "by", by, "release", (int)release),
+                                 200);
+    bool granted = json_get_bool(reply, "granted", false);
+
+    json_decref(reply);
+    return granted;
+}
+
+static void one_acts_at_a_time(void **state)
+{
+    struct head_fixture *f = *state;
+    json_int_t id = lineage_of(head_begin(f, "1", "t", 0));
+
+    assert_true(claim(f, id, "node:a:1", false));
+    assert_false(claim(f, id, "node:a:2", false));
+    assert_true(claim(f, id, "node:a:1", false)); /* it is still at work */
+    assert_false(claim(f, id, "node:a:2", true));
+    assert_false(claim(f, id, "node:a:2", false));
+    assert_true(claim(f, id, "node:a:1", true));
+    assert_true(claim(f, id, "node:a:2", false));
+    /* Nobody gave it back, and nobody keeps it. */
+    db_run(f->service.db, NULL, "UPDATE attempt SET claimed_ms = claimed_ms - 61000", "");
+    assert_true(claim(f, id, "node:a:3", false));
+    /* The clock was set back by a year. */
+    db_run(f->service.db, NULL, "UPDATE attempt SET claimed_ms = claimed_ms + ?", "i", YEAR_MS);
+    assert_true(claim(f, id, "node:a:4", false));
+}
+
+/* --- who sees what ------------------------------------------------------------------------------
+ */
+
+static json_int_t backtested_for(struct head_fixture *f, uid_t uid)
+{
+    json_t *reply = head_call_as(f, uid, "POST", "/v1/policies/relax/backtest", json_object(), 200);
+    json_int_t incidents = json_get_int(reply, "incidents", -1);
+
+    json_decref(reply);
+    return incidents;
+}
+
+static void a_backtest_tells_of_ones_own_failures(void **state)
+{
+    struct head_fixture *f = *state;
+    json_int_t id = lineage_of(head_begin(f, "1", "t", 0));
+
+    json_decref(
+        head_call_as(f, ALICE, "POST", "/v1/attempts/end", head_oom_end(id, 1, "12288"), 200));
+    assert_int_equal(backtested_for(f, ALICE), 1);
+    assert_int_equal(backtested_for(f, 0), 1);
+    assert_int_equal(backtested_for(f, BO), 0);
+}
+
+static void names_of_jobs_are_not_lineages(void **state)
+{
+    struct head_fixture *f = *state;
+    static const char *const jobs[] = {"Llama-8b", "L1x", "1.5B-run", "1.x"};
+    json_int_t first = lineage_of(head_begin(f, "4711", "t", 0));
+
+    for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++) {
+        char path[64], token[8];
+        snprintf(token, sizeof(token), "t%zu", i);
+        json_int_t id = lineage_of(head_begin(f, jobs[i], token, 0));
+        snprintf(path, sizeof(path), "/v1/history/%s", jobs[i]);
+        json_t *reply = head_call(f, "GET", path, NULL, 200);
+        assert_int_equal(json_get_int(json_object_get(reply, "lineage"), "id", 0), id);
+        json_decref(reply);
+    }
+    static const char *const lineages[] = {"/v1/history/L1", "/v1/history/1.1"};
+    for (size_t i = 0; i < 2; i++) {
+        json_t *reply = head_call(f, "GET", lineages[i], NULL, 200);
+        assert_int_equal(json_get_int(json_object_get(reply, "lineage"), "id", 0), first);
+        json_decref(reply);
+    }
+}
+
+/* --- what it keeps ------------------------------------------------------------------------------
+ */
+
+/* Sums of these would be more than an integer holds, in everybody's report. */
+static void numbers_beyond_all_measure(void **state)
+{
+    struct head_fixture *f = *state;
+
+    for (int i = 0; i < 3; i++) {
+        char job[16];
+        snprintf(job, sizeof(job), "%d", 900 + i);
+        json_t *body = head_begin_body(job, job, 0);
+        json_object_set_new(body, "gpus", json_integer(INT64_MAX));
+        json_int_t id = lineage_of(head_call_as(f, ALICE, "POST", "/v1/attempts/begin", body, 200));
+        body = head_oom_end(id, 1, "12288");
+        if (i > 0)
+            json_object_set_new(
+                json_object_get(body, "values"), "slurm.gpus",
+                json_pack("{s:s, s:s}", "value", "9223372036854775807", "source", "scheduler"));
+        json_decref(head_call_as(f, ALICE, "POST", "/v1/attempts/end", body, 200));
+    }
+    db_run(f->service.db, NULL, "UPDATE attempt SET started_ms = ended_ms - 1", "");
+    json_decref(head_call_as(f, 0, "GET", "/v1/stats", NULL, 200));
+    json_decref(head_call_as(f, 0, "GET", "/v1/report", NULL, 200));
+    json_decref(head_call_as(f, 0, "GET", "/v1/budget", NULL, 200));
+}
+
+/* Supervisors that were killed by hand: nobody reports the end of their attempts. */
+static void evidence_without_an_end_is_forgotten_too(void **state)
+{
+    struct head_fixture *f = *state;
+    json_t *log = json_array();
+
+    for (int i = 0; i < 201; i++) {
+        json_t *fields = json_pack("{s:i, s:{}, s:{}}", "uid", ALICE, "policies", "options");
+        int64_t id = lineage_create(f->service.db, fields, NULL);
+        assert_int_equal(attempt_insert(f->service.db, id, 1, "first", NULL, NULL, NULL, NULL), 0);
+        assert_int_equal(evidence_put(f->service.db, id, 1, "log", log, NULL), 0);
+        json_decref(fields);
+    }
+    json_decref(log);
+    db_run(f->service.db, NULL, "UPDATE attempt SET state = 'running', started_ms = ?", "i",
+           db_now_ms() - YEAR_MS);
+    json_decref(head_begin(f, "1", "t1", 0));
+    json_decref(head_begin(f, "2", "t2", 0));
+    assert_int_equal(number(f, "SELECT count(*) FROM evidence"), 0);
+}
+
+static void write_policy(const char *directory, const json_t *document)
+{
+    char path[128];
+
+    snprintf(path, sizeof(path), "%s/relax.json", directory);
+    assert_int_equal(json_dump_file(document, path, 0), 0);
+}
+
+/* Two installations, one of them older, use the same home in turn. */
+static void installations_that_take_turns(void **state)
+{
+    struct head_fixture *f = *state;
+    char directory[] = "/tmp/oomretry-policies-XXXXXX", path[128];
+    json_t *theirs = policies_load(f->service.db, "relax", 0, NULL, NULL);
+    json_t *ours = json_deep_copy(theirs);
+
+    assert_non_null(mkdtemp(directory));
+    json_object_set_new(ours, "title", json_string("of another release"));
+    for (int i = 0; i < 6; i++) {
+        write_policy(directory, i % 2 ? theirs : ours);
+        assert_int_equal(policies_seed(f->service.db, directory, NULL), 0);
+        json_t *active = policies_load(f->service.db, "relax", 0, NULL, NULL);
+        assert_true(json_equal(active, i % 2 ? theirs : ours));
+        json_decref(active);
+    }
+    assert_int_equal(number(f, "SELECT count(*) FROM policy_version WHERE name = 'relax'"), 2);
+    /* What an administrator has stored since stays. */
+    assert_int_equal(policies_add(f->service.db, "relax", 1, theirs, "root", "mine", NULL), 3);
+    write_policy(directory, ours);
+    assert_int_equal(policies_seed(f->service.db, directory, NULL), 0);
+    assert_int_equal(number(f, "SELECT version FROM policy WHERE name = 'relax'"), 3);
+    json_decref(ours);
+    json_decref(theirs);
+    snprintf(path, sizeof(path), "%s/relax.json", directory);
+    unlink(path);
+    rmdir(directory);
+}
+
+/* The first use of a home by many at once: each must get its database. */
+static void many_make_it_at_once(void **state)
+{
+    char directory[] = "/tmp/oomretry-first-XXXXXX", path[128];
+    int failed = 0, status;
+
+    (void)state;
+    assert_non_null(mkdtemp(directory));
+    snprintf(path, sizeof(path), "%s/db", directory);
+    for (int round = 0; round < 10; round++) {
+        int gate[2];
+        assert_int_equal(pipe(gate), 0);
+        for (int i = 0; i < 24; i++)
+            if (fork() == 0) {
+                struct oom_error err = {""};
+                struct service service;
+                close(gate[1]);
+                if (read(gate[0], &status, 1) != 0)
+                    _exit(1);
+                int rc = service_open(&service, path, &err);
+                if (rc == 0)
+                    service_close(&service);
+                else
+                    fprintf(stderr, "%s\n", err.text);
+                _exit(rc != 0);
+            }
+        close(gate[0]);
+        close(gate[1]);
+        while (wait(&status) > 0)
+            failed += status != 0;
+        unlink(path);
+    }
+    rmdir(directory);
+    assert_int_equal(failed, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(one_acts_at_a_time, head_setup, head_teardown),
+        cmocka_unit_test_setup_teardown(a_backtest_tells_of_ones_own_failures, head_setup,
+                                        head_teardown),
+        cmocka_unit_test_setup_teardown(names_of_jobs_are_not_lineages, head_setup, head_teardown),
+        cmocka_unit_test_setup_teardown(numbers_beyond_all_measure, head_setup, head_teardown),
+        cmocka_unit_test_setup_teardown(evidence_without_an_end_is_forgotten_too, head_setup,
+                                        head_teardown),
+        cmocka_unit_test_setup_teardown(installations_that_take_turns, head_setup, head_teardown),
+        cmocka_unit_test(many_make_it_at_once),
+    };
+    return cmocka_run_group_tests_name("head", tests, NULL, NULL);
+}
