@@ -41,7 +41,8 @@ int attempts_policies(struct service *service, const struct service_request *req
 }
 
 /* Later knowledge about an attempt: the diff that was made for it, whether its change arrived,
- * what was done to start it. "job": the scheduler is about to know the lineage by that id too. */
+ * what was done to start it; "told": a signal that asks it to end. "job": the scheduler is about to
+ * know the lineage by that id too. */
 int attempts_note(struct service *service, const struct service_request *request,
                   const char *const *args, json_t **reply, struct oom_error *err)
 {
@@ -71,6 +72,10 @@ int attempts_note(struct service *service, const struct service_request *request
         if (db_run(service->db, err, sql, "sii", text, id, number) < 0)
             goto fail;
     }
+    /* The signal by which somebody has told it to end. */
+    json_t *told = json_object_get(body, "told");
+    if (json_is_integer(told) && evidence_put(service->db, id, number, "told", told, err) < 0)
+        goto fail;
     /* Submitted as a new job, which is held until this is known. */
     const char *job = json_get_string(body, "job", NULL);
     if (job && lineage_add_job(service->db, id, json_get_string(lineage, "scheduler", ""),

@@ -234,6 +234,12 @@ static void finish_intended(struct run *run, struct attempt *attempt, const json
                             const struct slurm_job *job, const struct after_options *options)
 {
     const char *acted = json_get_string(row, "acted", "");
+
+    /* By somebody who did not want it started once more, whatever had been decided. */
+    if (slurm_job_is_cancelled(job)) {
+        stop_lineage(run, attempt, "the job was cancelled before its next attempt began");
+        return;
+    }
     bool over = job->over || (options->batch_status >= 0 && !options->orphan);
     bool done = acted_is_done(acted);
     char why[200];
@@ -275,7 +281,7 @@ static bool died_before_its_command(const struct attempt *attempt, const json_t 
 {
     const char *mode = json_get_string(row, "mode", "");
 
-    return options->unbegun && attempt->number > 1 &&
+    return options->unbegun && !slurm_job_is_cancelled(job) && attempt->number > 1 &&
            (strcmp(mode, "requeue") == 0 || strcmp(mode, "resubmit") == 0) &&
            may_launch_again(job, row, true);
 }
@@ -313,8 +319,10 @@ static int finish_running(struct run *run, struct attempt *attempt, const json_t
     }
     if (slurm_field(job->text, "StdErr", other, sizeof(other)) && strcmp(run->log_path, other) != 0)
         after_feed_log(run, other, logs);
-    if (slurm_job_ended_by_others(job))
-        attempt->ended_by_signal = SIGTERM;
+    /* While the job is COMPLETING its state does not tell; its supervisor has, if it was told. */
+    int told = (int)json_integer_value(json_object_get(json_object_get(row, "evidence"), "told"));
+    if (told > 0 || slurm_job_ended_by_others(job))
+        attempt->ended_by_signal = told > 0 && told < NSIG ? told : SIGTERM;
     next_after(run, attempt);
     return 0;
 }
@@ -335,7 +343,11 @@ int after_main(struct run *run, const struct after_options *options)
     run->orphan = options->orphan;
     run->in_job_allocation = true;
     run->sched = &sched_slurm;
-    if (slurm_job_read(&job, run->job, options->batch_status < 0, &err) < 0 ||
+    /* A supervisor that is only being launched is no more than killed by a cancellation. */
+    bool settle =
+        options->batch_status < 0 || (options->unbegun && WIFSIGNALED(options->batch_status) &&
+                                      WTERMSIG(options->batch_status) == SIGTERM);
+    if (slurm_job_read(&job, run->job, settle, &err) < 0 ||
         load_lineage(run, &attempt, &row, &lineage, former, sizeof(former), &err) < 0)
         goto out;
     bool intended = strcmp(json_get_string(row, "state", ""), "intended") == 0;

@@ -82,7 +82,7 @@ void after_feed_log(struct run *run, const char *path, const json_t *logs)
 
 void after_speak_into(const char *path)
 {
-    int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
+    int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     struct stat st;
 
     if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))

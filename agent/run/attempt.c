@@ -36,7 +36,8 @@ struct watch {
     struct attempt *attempt;
     pid_t pid;
     bool ended;
-    bool prefetched; /* tried, at least */
+    bool prefetched;  /* tried, at least */
+    sigset_t earlier; /* what was pending when there was no command yet: it has not got that */
     int signal_fd;
     struct event *signals, *timer;
     int64_t started_ms;     /* on the clock of elapsed_ms, like the next one */
@@ -45,13 +46,19 @@ struct watch {
 
 /* Slurm sends CONT and TERM of a cancellation to every process by itself, and CONT after other
  * signals too; what --batch and --signal=B: send reaches only this one. Seen on 22.05. */
-static bool must_forward(const struct run *run, const struct signalfd_siginfo *info)
+static bool must_forward(struct watch *watch, const struct signalfd_siginfo *info)
 {
+    int signo = (int)info->ssi_signo;
+
+    if (sigismember(&watch->earlier, signo) == 1) {
+        sigdelset(&watch->earlier, signo);
+        return true;
+    }
     if (info->ssi_code == SI_KERNEL)
         return false;
-    if (!run->options.in_job)
+    if (!watch->run->options.in_job)
         return true;
-    return info->ssi_signo != SIGCONT && !witness_saw((int)info->ssi_signo);
+    return signo != SIGCONT && !witness_saw(signo);
 }
 
 static void reap(struct watch *watch)
@@ -73,6 +80,7 @@ static void on_signal(evutil_socket_t fd, short what, void *arg)
 {
     struct watch *watch = arg;
     struct signalfd_siginfo info;
+    bool told = false;
 
     (void)what;
     while (read(fd, &info, sizeof(info)) == sizeof(info)) {
@@ -82,12 +90,15 @@ static void on_signal(evutil_socket_t fd, short what, void *arg)
         }
         if (info.ssi_signo == SIGWINCH)
             output_resize(watch->run->output);
-        if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT || info.ssi_signo == SIGHUP ||
-            info.ssi_signo == SIGQUIT)
+        if (cancel_is_signal((int)info.ssi_signo)) {
+            told = told || watch->attempt->ended_by_signal == 0;
             watch->attempt->ended_by_signal = (int)info.ssi_signo;
-        if (must_forward(watch->run, &info) && !watch->ended)
+        }
+        if (must_forward(watch, &info) && !watch->ended)
             kill(watch->pid, (int)info.ssi_signo);
     }
+    if (told && !watch->ended)
+        cancel_tell(watch->run, watch->attempt);
 }
 
 static void end_early(struct attempt *attempt)
@@ -200,7 +211,7 @@ static void child(const struct run *run, const sigset_t *mask)
 static int start(struct watch *watch, struct oom_error *err)
 {
     struct timeval first = {0, LOOK_FIRST_MS * 1000};
-    sigset_t all, before;
+    sigset_t all;
 
     sigfillset(&all);
     /* Faults are this program's own; the rest is for the command. */
@@ -208,7 +219,7 @@ static int start(struct watch *watch, struct oom_error *err)
                               SIGTRAP, SIGPIPE, SIGTTIN, SIGTTOU, SIGTSTP};
     for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
         sigdelset(&all, own[i]);
-    sigprocmask(SIG_BLOCK, &all, &before);
+    sigprocmask(SIG_BLOCK, &all, NULL);
     watch->signal_fd = signalfd(-1, &all, SFD_NONBLOCK | SFD_CLOEXEC);
     if (watch->signal_fd < 0)
         return oom_errorf(err, "cannot watch signals: %s", strerror(errno));
@@ -218,6 +229,7 @@ static int start(struct watch *watch, struct oom_error *err)
     if (!watch->signals || !watch->timer || event_add(watch->signals, NULL) < 0 ||
         event_add(watch->timer, &first) < 0)
         return oom_errorf(err, "cannot set up the event loop");
+    sigpending(&watch->earlier);
     watch->pid = fork();
     if (watch->pid < 0)
         return oom_errorf(err, "cannot fork: %s", strerror(errno));

@@ -323,7 +323,8 @@ static int begin(struct run *run, struct attempt *attempt, struct oom_error *err
     int rc = next_begin(run, attempt, err);
 
     bool waits = run->continues || attempt->edits.count > 0;
-    for (int left_s = waits ? HEAD_AWAY_S : 0; rc < 0 && run->head_away && left_s > 0; left_s--) {
+    for (int left_s = waits ? HEAD_AWAY_S : 0;
+         rc < 0 && run->head_away && left_s > 0 && !cancel_pending(); left_s--) {
         nanosleep(&nap, NULL);
         rc = next_begin(run, attempt, err);
     }

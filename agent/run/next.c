@@ -14,7 +14,7 @@
 #include "agent/run/run.h"
 #include "policies/jsontext.h"
 
-enum { HEAD_DECIDES_MS = 15000, PREFETCH_MS = 1000, MAX_REFUSED = 32 };
+enum { PREFETCH_MS = 1000, MAX_REFUSED = 32 };
 
 /* Makes the next command from what the user submitted and all edits in force. */
 static int prepare(struct run *run, const struct oom_policy *policy, const struct oom_edits *edits,

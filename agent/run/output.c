@@ -280,18 +280,6 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
     relay_some(stream);
 }
 
-static bool told_to_end(void)
-{
-    static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
-    sigset_t set;
-
-    sigpending(&set);
-    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
-        if (sigismember(&set, signals[i]))
-            return true;
-    return false;
-}
-
 /* The command has ended and what it wrote is in the pipe; an orphan of it may go on for ever. A
  * terminal's bytes arrive a little later and are not counted before. */
 static void last_words(struct stream *stream, bool cancelled)
@@ -302,7 +290,7 @@ static void last_words(struct stream *stream, bool cancelled)
         return;
     for (;;) {
         while (!flush(stream, WRITE_PATIENCE_MS))
-            if (cancelled || told_to_end())
+            if (cancelled || cancel_pending())
                 return;
         struct pollfd more = {stream->read_fd, POLLIN, 0};
         if (left <= 0 || stream->read_fd < 0 ||

@@ -11,7 +11,7 @@
 #include "agent/run/findings.h"
 #include "db/db.h"
 
-enum { ASK_MS = 5000, DECIDES_MS = 15000 };
+enum { ASK_MS = 5000 };
 
 #define SURE 0.8
 
@@ -41,7 +41,7 @@ static bool would_retry(struct run *run, const struct attempt *attempt,
     api_set_timeout(run->api, ASK_MS);
     bool yes = body && api_call(run->api, "POST", "/v1/attempts/ask", body, &reply, NULL) == 200 &&
                strcmp(json_get_string(reply, "action", ""), "retry") == 0;
-    api_set_timeout(run->api, DECIDES_MS);
+    api_set_timeout(run->api, HEAD_DECIDES_MS);
     json_decref(body);
     json_decref(reply);
     return yes;

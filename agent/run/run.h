@@ -8,6 +8,7 @@
  * copies.c: changed copies of files that the script names.
  * attempt.c: one attempt.
  * output.c: the log, relayed or followed, classified as it grows.
+ * cancel.c: somebody wants it to end.
  * proof.c, seen.c: what the programs were given; did the change arrive?
  * own_restart.c: a framework that begins again by itself.
  * next.c, findings.c, body.c: what comes next.
@@ -36,6 +37,8 @@
 #include "oomretry/decide.h"
 #include "oomretry/dump.h"
 #include "oomretry/rewrite.h"
+
+enum { HEAD_DECIDES_MS = 15000 }; /* it answers, and may take its time */
 
 struct run_options {
     const char *policy; /* "auto" or a name */
@@ -208,6 +211,20 @@ int new_classifier_for(struct run *run, struct oom_error *err);
 
 /* Runs the command once; fills wait_status and the times. -1 only when it could not be started. */
 int attempt_run(struct run *run, struct attempt *attempt, struct oom_error *err);
+
+/* --- cancel.c ----------------------------------------------------------------------------------
+ */
+
+/* One that asks for an end, rather than telling something. */
+bool cancel_is_signal(int signo);
+
+/* The signal of that kind that waits between two attempts (they are blocked from the first one on);
+ * 0: none. */
+int cancel_pending(void);
+
+/* A job that does not heed attempt->ended_by_signal is killed soon, and this process with it: the
+ * head hears of it now, so that whoever finds the attempt does not take its end for a failure. */
+void cancel_tell(struct run *run, const struct attempt *attempt);
 
 /* --- witness.c ---------------------------------------------------------------------------------
  */

@@ -82,6 +82,20 @@ static enum next stopped(struct run *run, const struct attempt *attempt, int64_t
     return NEXT_STOP;
 }
 
+/* In the job's own place there is nothing to be started for somebody who wants it to end. */
+static bool is_cancelled(struct run *run, const struct attempt *attempt, int64_t number)
+{
+    int signo = run->after ? 0 : cancel_pending();
+    char why[160];
+
+    if (!signo)
+        return false;
+    snprintf(why, sizeof(why), "it was told to end by signal %d (%s) before the next attempt began",
+             signo, strsignal(signo));
+    stopped(run, attempt, number, why);
+    return true;
+}
+
 static bool is_set_false(const struct run *run, const char *fact)
 {
     struct oom_values facts = {NULL, 0};
@@ -206,6 +220,8 @@ enum next next_start(struct run *run, struct attempt *attempt, const struct oom_
     }
     /* Without the old supervisor there is no allocation to start in. */
     bool leave = run->sched && (run->after || decision->mode != OOM_MODE_INPLACE);
+    if (leave && is_cancelled(run, attempt, number))
+        return NEXT_STOP;
     if (leave)
         return next_leave(run, attempt, decision, total, number);
     struct oom_error err = {""};
@@ -219,6 +235,8 @@ enum next next_start(struct run *run, struct attempt *attempt, const struct oom_
         say("  %s holds memory of this job's GPUs%s%s, and there is no other node to go to",
             holder.who, *holder.node ? " on " : "", holder.node);
     }
+    if (is_cancelled(run, attempt, number))
+        return NEXT_STOP;
     oom_edits_free(&attempt->edits);
     attempt->edits = *total;
     *total = (struct oom_edits){NULL, 0};

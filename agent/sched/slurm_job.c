@@ -74,6 +74,13 @@ bool slurm_job_is_held_again(const struct slurm_job *job)
            strcmp(reason, "job_requeued_in_held_state") == 0;
 }
 
+bool slurm_job_is_cancelled(const struct slurm_job *job)
+{
+    static const char *const wished[] = {"CANCELLED", "REVOKED", NULL};
+
+    return is_one_of(job->state, wished);
+}
+
 bool slurm_job_ended_by_others(const struct slurm_job *job)
 {
     static const char *const not_ours[] = {"CANCELLED", "TIMEOUT",   "PREEMPTED", "DEADLINE",

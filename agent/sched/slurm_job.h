@@ -26,6 +26,9 @@ void slurm_job_free(struct slurm_job *job);
 /* Queued again and held, as a requeue of an ended job does before it releases it. */
 bool slurm_job_is_held_again(const struct slurm_job *job);
 
+/* By somebody, whose wish outlives whatever was decided before. */
+bool slurm_job_is_cancelled(const struct slurm_job *job);
+
 /* By somebody's wish or by the machine's fault: never a question of memory. */
 bool slurm_job_ended_by_others(const struct slurm_job *job);
 
