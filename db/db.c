@@ -57,6 +57,10 @@ static int migrate(struct db *db, const char *path, struct oom_error *err)
     int64_t version = 0;
     char pragma[64];
 
+    if (db_get_int(db, err, 0, &version, "PRAGMA user_version", "") < 0)
+        return oom_error_prefix(err, "%s", path);
+    if (version == db_migration_count)
+        return 0;
     /* IMMEDIATE: of two programs that open a new file at once, one migrates. */
     if (exec(db, "BEGIN IMMEDIATE", err) < 0)
         return -1;

@@ -127,33 +127,77 @@ static int add_inactive(struct db *db, const char *name, const json_t *body, str
                   "sjsi", name, body, POLICY_AUTHOR_SHIPPED, db_now_ms());
 }
 
+/* What a shipped document asks of the store. */
+struct seed {
+    int64_t active;   /* version; 0: the name is new */
+    int64_t shipped;  /* the version that is this document; 0: none */
+    bool replaceable; /* the active version is not an administrator's */
+};
+
+/* 1: something is to be done, 0: nothing, -1: err. */
+static int look(struct db *db, const char *name, const json_t *body, struct seed *seed,
+                struct oom_error *err)
+{
+    int64_t replaceable = 0;
+
+    if (find_shipped(db, name, body, &seed->shipped, err) < 0 ||
+        db_get_int(db, err, 0, &seed->active, "SELECT version FROM policy WHERE name = ?", "s",
+                   name) < 0 ||
+        db_get_int(db, err, seed->active == 0, &replaceable,
+                   "SELECT author = ?3 FROM policy_version WHERE name = ?1 AND version = ?2", "sis",
+                   name, seed->active, POLICY_AUTHOR_SHIPPED) < 0)
+        return -1;
+    seed->replaceable = replaceable != 0;
+    return !seed->shipped || (seed->shipped != seed->active && seed->replaceable);
+}
+
 /* A version that was shipped before becomes active again: installations of two releases may use one
  * database in turn, and must not store a version each time. */
-static int seed_one(struct db *db, const char *name, const json_t *body, struct oom_error *err)
+static int store(struct db *db, const char *name, const json_t *body, const struct seed *seed,
+                 struct oom_error *err)
 {
-    int64_t shipped = 0, active = 0, replaceable = 0;
+    struct oom_policy *policy = oom_policy_from_json(body, name, err);
 
-    if (find_shipped(db, name, body, &shipped, err) < 0 ||
-        db_get_int(db, err, 0, &active, "SELECT version FROM policy WHERE name = ?", "s", name) < 0)
+    oom_policy_free(policy);
+    if (!policy)
         return -1;
-    if (shipped && shipped == active)
-        return 0;
-    if (db_get_int(db, err, active == 0, &replaceable,
-                   "SELECT author = ?3 FROM policy_version WHERE name = ?1 AND version = ?2", "sis",
-                   name, active, POLICY_AUTHOR_SHIPPED) < 0)
-        return -1;
-    if (shipped)
-        return replaceable ? db_run(db, err, "UPDATE policy SET version = ? WHERE name = ?", "is",
-                                    shipped, name)
-                           : 0;
-    if (!replaceable)
+    if (seed->shipped)
+        return db_run(db, err, "UPDATE policy SET version = ? WHERE name = ?", "is", seed->shipped,
+                      name);
+    if (!seed->replaceable)
         return add_inactive(db, name, body, err);
-    return policies_add(db, name, active, body, POLICY_AUTHOR_SHIPPED,
+    return policies_add(db, name, seed->active, body, POLICY_AUTHOR_SHIPPED,
                         "shipped with " OOMRETRY_VERSION, err) < 0
                ? -1
                : 0;
 }
 
+/* 1: it was not there as it is shipped (and is now, with `storing`), 0: it was, -1: err. */
+static int seed_file(struct db *db, const char *directory, const char *file, bool storing,
+                     struct oom_error *err)
+{
+    static const char ending[] = ".json";
+    size_t length = strlen(file), tail = sizeof(ending) - 1;
+    char path[4096], name[64];
+    struct seed seed;
+    json_error_t at;
+
+    if (length <= tail || length - tail >= sizeof(name) ||
+        strcmp(file + length - tail, ending) != 0)
+        return 0;
+    snprintf(path, sizeof(path), "%s/%s", directory, file);
+    snprintf(name, sizeof(name), "%.*s", (int)(length - tail), file);
+    json_t *body = json_load_file(path, JSON_REJECT_DUPLICATES, &at);
+    if (!body)
+        return oom_errorf(err, "%s:%d: %s", path, at.line, at.text);
+    int rc = look(db, name, body, &seed, err);
+    if (rc == 1 && storing && store(db, name, body, &seed, err) < 0)
+        rc = -1;
+    json_decref(body);
+    return rc;
+}
+
+/* Nearly always everything is there: then no program that only reads waits for one that writes. */
 int policies_seed(struct db *db, const char *directory, struct oom_error *err)
 {
     struct dirent **entries = NULL;
@@ -163,34 +207,18 @@ int policies_seed(struct db *db, const char *directory, struct oom_error *err)
     if (count < 0)
         return oom_errorf(err, "cannot read the shipped policies in %s: %s", directory,
                           strerror(errno));
-    bool begun = db_begin(db, err) == 0;
-    if (!begun)
-        rc = -1;
-    for (int i = 0; i < count; i++) {
-        const char *file = entries[i]->d_name;
-        size_t length = strlen(file);
-        char path[4096], name[64];
-        json_error_t at;
-
-        if (rc == 0 && length > 5 && length - 5 < sizeof(name) &&
-            strcmp(file + length - 5, ".json") == 0) {
-            snprintf(path, sizeof(path), "%s/%s", directory, file);
-            snprintf(name, sizeof(name), "%.*s", (int)(length - 5), file);
-            json_t *body = json_load_file(path, JSON_REJECT_DUPLICATES, &at);
-            struct oom_policy *policy = body ? oom_policy_from_json(body, file, err) : NULL;
-            if (!body)
-                rc = oom_errorf(err, "%s:%d: %s", path, at.line, at.text);
-            else if (!policy)
-                rc = -1;
-            else
-                rc = seed_one(db, name, body, err);
-            oom_policy_free(policy);
-            json_decref(body);
-        }
-        free(entries[i]);
+    for (int i = 0; i < count && rc == 0; i++)
+        rc = seed_file(db, directory, entries[i]->d_name, false, err);
+    if (rc == 1) {
+        rc = db_begin(db, err);
+        bool begun = rc == 0;
+        for (int i = 0; i < count && rc >= 0; i++)
+            rc = seed_file(db, directory, entries[i]->d_name, true, err);
+        if (begun && db_end(db, rc >= 0, rc >= 0 ? err : NULL) < 0)
+            rc = -1;
     }
+    for (int i = 0; i < count; i++)
+        free(entries[i]);
     free(entries);
-    if (!begun)
-        return -1;
-    return db_end(db, rc == 0, rc == 0 ? err : NULL) < 0 ? -1 : rc;
+    return rc < 0 ? -1 : 0;
 }
