@@ -2,7 +2,6 @@
  *
  * What has to be over before an attempt begins in the allocation of the last one: its steps and
  * processes, what they left in memory, and whoever else holds memory of the job's cards. */
-#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -10,14 +9,6 @@
 #include "agent/run/run.h"
 
 enum { LEFTOVERS_MS = 15000, AWAY_MS = 600000, AWAY_NAP_S = 2 };
-
-bool cancel_pending(void)
-{
-    sigset_t pending;
-
-    return sigpending(&pending) == 0 &&
-           (sigismember(&pending, SIGTERM) || sigismember(&pending, SIGINT));
-}
 
 /* A controller that is being restarted, or busy, is waited for: the allocation is there, and only
  * it knows what the job has started elsewhere. */
@@ -31,7 +22,7 @@ static int end_steps(const struct run *run, struct oom_error *err)
         if (!run->sched->is_away || !run->sched->is_away(err))
             return -1;
         if (cancel_pending())
-            return 0; /* the next attempt sees that before anything else */
+            return 0; /* which is looked at before the next attempt */
         if (elapsed_ms() - start > AWAY_MS)
             return -1;
         if (!told)

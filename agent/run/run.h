@@ -281,9 +281,6 @@ int clear_allocation(const struct run *run, int64_t since_ms, struct oom_error *
 /* False: somebody else holds memory of the job's cards. */
 bool clear_cards(const struct run *run, int64_t since_ms, struct holder_place *holder);
 
-/* Somebody wants the job to end: the next attempt will see that before anything else. */
-bool cancel_pending(void);
-
 /* --- proof.c -----------------------------------------------------------------------------------
  */
 

@@ -220,7 +220,7 @@ enum next next_start(struct run *run, struct attempt *attempt, const struct oom_
     }
     /* Without the old supervisor there is no allocation to start in. */
     bool leave = run->sched && (run->after || decision->mode != OOM_MODE_INPLACE);
-    if (leave && is_cancelled(run, attempt, number))
+    if (is_cancelled(run, attempt, number))
         return NEXT_STOP;
     if (leave)
         return next_leave(run, attempt, decision, total, number);
