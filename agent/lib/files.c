@@ -69,6 +69,17 @@ static int write_all(int fd, const char *bytes, size_t length)
     return 0;
 }
 
+/* A file server may take the bytes, and say only now that there is no room for them. */
+static int close_written(int fd, int rc)
+{
+    int error = errno;
+
+    if (close(fd) < 0 && rc == 0)
+        return -1;
+    errno = error;
+    return rc;
+}
+
 int file_write_temporary(char *path, const char *bytes, size_t length, mode_t mode,
                          struct oom_error *err)
 {
@@ -79,11 +90,11 @@ int file_write_temporary(char *path, const char *bytes, size_t length, mode_t mo
     int rc = write_all(fd, bytes, length);
     if (rc == 0)
         rc = fchmod(fd, mode);
+    rc = close_written(fd, rc);
     if (rc < 0) {
         oom_errorf(err, "cannot write %s: %s", path, strerror(errno));
         unlink(path);
     }
-    close(fd);
     return rc;
 }
 
@@ -93,19 +104,22 @@ int file_overwrite(const char *path, const char *bytes, size_t length, struct oo
 
     if (fd < 0)
         return oom_errorf(err, "cannot write %s: %s", path, strerror(errno));
-    int rc = write_all(fd, bytes, length);
+    int rc = close_written(fd, write_all(fd, bytes, length));
     if (rc < 0)
         oom_errorf(err, "cannot write %s: %s", path, strerror(errno));
-    close(fd);
     return rc;
 }
 
 int file_replace(const char *path, const char *bytes, size_t length, mode_t mode,
                  struct oom_error *err)
 {
+    const char *slash = strrchr(path, '/');
+    int directory = slash ? (int)(slash - path + 1) : 0;
     char temporary[4096];
 
-    int n = snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
+    /* Hidden: who looks at the directory takes no half of a file for a whole one. */
+    int n =
+        snprintf(temporary, sizeof(temporary), "%.*s.%s.XXXXXX", directory, path, path + directory);
     if (n < 0 || (size_t)n >= sizeof(temporary))
         return oom_errorf(err, "the path %s is too long", path);
     if (file_write_temporary(temporary, bytes, length, mode, err) < 0)

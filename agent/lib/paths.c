@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <pwd.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,6 +63,16 @@ static int make_dirs(char *path)
     return mkdir(path, 0700) < 0 && errno != EEXIST ? -1 : 0;
 }
 
+/* HOME may be a place for everybody, where somebody else has made the directory; what is kept there
+ * says what the next job runs with. */
+static bool is_ours(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
+           !(st.st_mode & S_IWOTH) && access(path, W_OK | X_OK) == 0;
+}
+
 /* Accounts of services have no home. A directory of that name may be somebody else's trap: it must
  * be ours and closed. */
 static int homeless_dir(char *out, size_t size, struct oom_error *err)
@@ -87,13 +98,13 @@ int paths_state_dir(char *out, size_t size, struct oom_error *err)
         const char *home = secure_getenv("HOME");
         if (!home || home[0] != '/') {
             const struct passwd *pw = getpwuid(geteuid());
-            home = pw ? pw->pw_dir : "/tmp";
+            if (!pw || pw->pw_dir[0] != '/')
+                return homeless_dir(out, size, err);
+            home = pw->pw_dir;
         }
         n = snprintf(out, size, "%s/.local/state/oomretry", home);
     }
     if (n < 0 || (size_t)n >= size)
         return oom_errorf(err, "the path of the state directory is too long");
-    if (make_dirs(out) < 0)
-        return homeless_dir(out, size, err);
-    return 0;
+    return make_dirs(out) < 0 || !is_ours(out) ? homeless_dir(out, size, err) : 0;
 }

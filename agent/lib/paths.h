@@ -14,7 +14,8 @@
 int paths_under_prefix(const char *below, char *out, size_t size, struct oom_error *err);
 
 /* The user's state directory, $XDG_STATE_HOME/oomretry or ~/.local/state/oomretry; made with mode
- * 0700 when it does not exist. Without a home that can be written to: /var/tmp/oomretry-UID. */
+ * 0700 when it does not exist. Without a home, or where that directory is somebody else's or cannot
+ * be written to: /var/tmp/oomretry-UID. */
 int paths_state_dir(char *out, size_t size, struct oom_error *err);
 
 #endif

@@ -8,12 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/lib/log.h"
 #include "agent/node/node.h"
 
-enum { MAX_AT_ONCE = 256, MAX_SLIP_BYTES = 64 * 1024, HAND_IN_MS = 15000 };
+enum { MAX_AT_ONCE = 256, MAX_SLIP_BYTES = 64 * 1024, HAND_IN_MS = 15000, HALF_WRITTEN_S = 3600 };
 
 static int directory_of(const struct config *config, char *out, size_t size)
 {
@@ -61,9 +62,14 @@ void late_collect(const struct config *config)
         return;
     for (struct dirent *entry; count < MAX_AT_ONCE && (entry = readdir(directory));) {
         struct stat st;
-        if (entry->d_name[0] == '.' ||
-            fstatat(dirfd(directory), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        if (fstatat(dirfd(directory), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
+        if (entry->d_name[0] == '.') {
+            /* Still being written, unless its writer has died. */
+            if (!S_ISDIR(st.st_mode) && st.st_mtime < time(NULL) - HALF_WRITTEN_S)
+                unlinkat(dirfd(directory), entry->d_name, 0);
+            continue;
+        }
         count++;
         if (!S_ISREG(st.st_mode) || st.st_nlink != 1 || st.st_size > MAX_SLIP_BYTES) {
             log_line(LOG_WARNING, "%s/%s is no report and is removed", path, entry->d_name);
