@@ -154,8 +154,8 @@ static int set_scalar(struct config *config, const struct key *key, const yaml_n
     return 0;
 }
 
-static int set_pair(struct config *config, yaml_document_t *document, const yaml_node_pair_t *pair,
-                    const char *path, struct oom_error *err)
+static int set_pair(struct config *config, bool *seen, yaml_document_t *document,
+                    const yaml_node_pair_t *pair, const char *path, struct oom_error *err)
 {
     const yaml_node_t *name = yaml_document_get_node(document, pair->key);
     const yaml_node_t *value = yaml_document_get_node(document, pair->value);
@@ -165,6 +165,9 @@ static int set_pair(struct config *config, yaml_document_t *document, const yaml
     for (size_t i = 0; i < KEY_COUNT; i++) {
         if (strcmp(keys[i].name, (const char *)name->data.scalar.value) != 0)
             continue;
+        if (seen[i])
+            return bad(path, name, err, "a second", keys[i].name);
+        seen[i] = true;
         return keys[i].kind == LIST ? set_list(config, &keys[i], document, value, path, err)
                                     : set_scalar(config, &keys[i], value, path, err);
     }
@@ -175,6 +178,7 @@ static int parse(struct config *config, FILE *file, const char *path, struct oom
 {
     yaml_parser_t parser;
     yaml_document_t document;
+    bool seen[KEY_COUNT] = {false};
     int rc = 0;
 
     if (!yaml_parser_initialize(&parser))
@@ -191,7 +195,7 @@ static int parse(struct config *config, FILE *file, const char *path, struct oom
         rc = oom_errorf(err, "%s:1: lines of the form \"key: value\" are wanted", path);
     for (const yaml_node_pair_t *pair = root && rc == 0 ? root->data.mapping.pairs.start : NULL;
          pair && rc == 0 && pair < root->data.mapping.pairs.top; pair++)
-        rc = set_pair(config, &document, pair, path, err);
+        rc = set_pair(config, seen, &document, pair, path, err);
     yaml_document_delete(&document);
     yaml_parser_delete(&parser);
     return rc;

@@ -491,6 +491,7 @@ static void configurations(void **state)
         {"role: king\n", "role \"king\" is none of both, node, head"},
         {"admins: alice\n", ":1: a list is wanted for"},
         {"role: [both\n", ":"},
+        {"role: both\nadmins: [a, b, c]\nadmins: []\n", ":3: a second \"admins\""},
         {"- a\n", "\"key: value\" are wanted"},
         {"slurm_bin: opt/slurm\n", "\"opt/slurm\" is no absolute path"},
         {"slurmrestd: head:6820\n", "\"head:6820\" is none of http://HOST:PORT"},
