@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "agent/lib/door.h"
 #include "agent/lib/sealed.h"
 #include "agent/lib/urlquery.h"
 
@@ -25,6 +26,7 @@ enum {
 struct http {
     struct evhttp *server; /* of the unix socket */
     struct evhttp *tcp;
+    struct door *unix_door, *tcp_door;
     struct service *service;
     const struct config *config;
 };
@@ -171,19 +173,6 @@ static struct evhttp *server_new(struct event_base *base, struct http *http,
     return server;
 }
 
-static int listen_tcp(struct http *http, const char *where, struct oom_error *err)
-{
-    char address[256];
-    const char *colon = strrchr(where, ':');
-
-    if (!colon || (size_t)(colon - where) >= sizeof(address) || atoi(colon + 1) <= 0)
-        return oom_errorf(err, "head_listen \"%s\" is not ADDRESS:PORT", where);
-    snprintf(address, sizeof(address), "%.*s", (int)(colon - where), where);
-    if (evhttp_bind_socket(http->tcp, address, (ev_uint16_t)atoi(colon + 1)) < 0)
-        return oom_errorf(err, "cannot listen on %s", where);
-    return 0;
-}
-
 struct http *http_open(struct event_base *base, struct service *service,
                        const struct config *config, int unix_fd, const char *tcp_listen,
                        struct oom_error *err)
@@ -197,17 +186,16 @@ struct http *http_open(struct event_base *base, struct service *service,
     http->service = service;
     http->config = config;
     http->server = server_new(base, http, on_unix);
-    if (!http->server || evhttp_accept_socket(http->server, unix_fd) < 0) {
-        oom_errorf(err, "cannot serve on the head's socket");
-        goto fail;
+    http->tcp = tcp_listen ? server_new(base, http, on_tcp) : NULL;
+    if (!http->server || (tcp_listen && !http->tcp)) {
+        oom_errorf(err, "out of memory");
+    } else if (!(http->unix_door = door_of_socket(base, http->server, unix_fd, err))) {
+        oom_error_prefix(err, "head_socket");
+    } else if (tcp_listen && !(http->tcp_door = door_at(base, http->tcp, tcp_listen, err))) {
+        oom_error_prefix(err, "head_listen");
+    } else {
+        return http;
     }
-    if (tcp_listen) {
-        http->tcp = server_new(base, http, on_tcp);
-        if (!http->tcp || listen_tcp(http, tcp_listen, err) < 0)
-            goto fail;
-    }
-    return http;
-fail:
     http_close(http);
     return NULL;
 }
@@ -216,6 +204,8 @@ void http_close(struct http *http)
 {
     if (!http)
         return;
+    door_close(http->unix_door);
+    door_close(http->tcp_door);
     if (http->server)
         evhttp_free(http->server);
     if (http->tcp)

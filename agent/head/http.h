@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The service over HTTP: on a unix socket, where the kernel says who calls, and on TCP, where a
- * MUNGE credential in the Authorization header does. */
+ * The service over HTTP: on a unix socket, where the kernel says who calls, and on TCP, where the
+ * body is a MUNGE credential, which does. */
 #ifndef AGENT_HEAD_HTTP_H
 #define AGENT_HEAD_HTTP_H
 
@@ -14,7 +14,7 @@
 struct http;
 
 /* `unix_fd` is a bound, listening socket (made while still privileged); `tcp_listen` is
- * "address:port" or NULL. The service must outlive it. */
+ * "ADDRESS:PORT" or NULL. The service must outlive it. */
 struct http *http_open(struct event_base *base, struct service *service,
                        const struct config *config, int unix_fd, const char *tcp_listen,
                        struct oom_error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The head's interface: requests and replies are JSON, routes are one table (routes.c). It is
+ * The head's interface: requests and replies are JSON, routes are one table (service.c). It is
  * served over HTTP by oomagent (agent/head/http.c) and called in-process by oomrun and oomctl on a
  * local database: one protocol, two transports. */
 #ifndef AGENT_HEAD_SERVICE_H

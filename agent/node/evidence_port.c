@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "agent/lib/door.h"
 #include "agent/lib/jsonget.h"
 #include "agent/lib/log.h"
 #include "agent/lib/sealed.h"
@@ -302,31 +303,20 @@ static void on_term(evutil_socket_t fd, short what, void *arg)
     event_base_loopbreak(arg);
 }
 
-static int listen_at(struct evhttp *server, const char *where)
-{
-    const char *colon = strrchr(where, ':');
-    char address[256];
-    int port = colon ? atoi(colon + 1) : 0;
-
-    if (!colon || (size_t)(colon - where) >= sizeof(address) || port <= 0 || port > 65535)
-        return -1;
-    snprintf(address, sizeof(address), "%.*s", (int)(colon - where), where);
-    return evhttp_bind_socket(server, address, (ev_uint16_t)port);
-}
-
 int evidence_port_run(const struct config *config, int root_fd)
 {
     struct port port = {.config = config, .root_fd = root_fd};
     struct event_base *base = event_base_new();
     struct event *term = base ? evsignal_new(base, SIGTERM, on_term, base) : NULL;
     struct evhttp *server = term ? evhttp_new(base) : NULL;
+    struct door *door = NULL;
+    struct oom_error err = {""};
     int status = 1;
 
     if (!server || event_add(term, NULL) < 0) {
         log_line(LOG_ERROR, "cannot make an event loop");
-    } else if (listen_at(server, config->node_listen) < 0) {
-        log_line(LOG_ERROR, "node_listen: cannot listen on %s (wanted is ADDRESS:PORT): %s",
-                 config->node_listen, strerror(errno));
+    } else if (!(door = door_at(base, server, config->node_listen, &err))) {
+        log_line(LOG_ERROR, "node_listen: %s", err.text);
     } else {
         evhttp_set_allowed_methods(server, EVHTTP_REQ_POST);
         evhttp_set_max_headers_size(server, MAX_HEADERS_BYTES);
@@ -337,6 +327,7 @@ int evidence_port_run(const struct config *config, int root_fd)
         event_base_dispatch(base);
         status = 0;
     }
+    door_close(door);
     if (server)
         evhttp_free(server);
     if (term)

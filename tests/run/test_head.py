@@ -3,8 +3,8 @@
 import contextlib
 import json
 import os
+import resource
 import shutil
-import signal
 import socket
 import subprocess
 import time
@@ -26,6 +26,13 @@ def wait_for(ready, what, seconds=30):
     return value
 
 
+def cpu_s(agent):
+    """Of the agent's children, where the head is."""
+    listed = subprocess.run(['ps', '-o', 'cputimes=', '--ppid', str(agent.process.pid)], capture_output=True, text=True,
+                            check=True)
+    return sum(int(line) for line in listed.stdout.split())
+
+
 class Agent:
     def __init__(self, directory):
         self.directory = directory
@@ -39,10 +46,10 @@ class Agent:
         self.env = {'PATH': '/usr/bin:/bin', 'HOME': str(directory), 'OOMRETRY_CONFIG': str(self.config)}
         self.log = directory / 'agent.log'
 
-    def start(self, **kwargs):
+    def start(self, seconds=30, **kwargs):
         self.process = subprocess.Popen([self.prefix / 'sbin/oomagent'], env=self.env, stderr=open(self.log, 'wb'),
                                         cwd='/', **kwargs)
-        wait_for(lambda: 'head: serving' in self.log.read_text(), 'the head to serve')
+        wait_for(lambda: 'head: serving' in self.log.read_text(), 'the head to serve', seconds)
 
     def replace_oomrun(self, text):
         program = self.prefix / 'bin/oomrun'
@@ -113,3 +120,30 @@ def test_an_owner_who_stops_his_process_stops_nobody_else(agent):
     wait_for(handed_in.exists, 'the report of somebody else to be handed in', 60)
     assert set(handed_in.read_text().split()) == {'0'}
     assert 'does not end and is killed' in agent.log.read_text()
+
+
+def test_connections_that_nobody_closes(agent):
+    """Who holds connections open makes others wait, and neither fills the log nor takes a core."""
+    agent.start(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (48, 48)))
+    held = []
+    for _ in range(80):
+        held.append(socket.socket(socket.AF_UNIX))
+        held[-1].connect(str(agent.directory / 'run/head.sock'))
+    wait_for(lambda: 'connections wait until others are closed' in agent.log.read_text(), 'a word about that')
+    before = cpu_s(agent)
+    time.sleep(2)
+    assert cpu_s(agent) - before < 1
+    assert agent.log.stat().st_size < 4000
+    for connection in held:
+        connection.close()
+    done = subprocess.run([agent.prefix / 'bin/oomctl', 'history'], env=agent.env, capture_output=True, timeout=30)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize('where', ['127.0.0.1:70000', '127.0.0.1:', ':80', '127.0.0.1:80x'])
+def test_ports_that_are_none(agent, where):
+    """70000 was taken for port 4464."""
+    agent.config.write_text(agent.config.read_text() + f'head_listen: "{where}"\n')
+    with pytest.raises(AssertionError):
+        agent.start(seconds=2)
+    assert f'head_listen: "{where}" is not ADDRESS:PORT' in agent.log.read_text()
