@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -14,203 +13,13 @@
 #include "agent/evidence/sigset.h"
 #include "agent/run/after.h"
 #include "agent/run/capture.h"
+#include "agent/run/options.h"
 #include "agent/run/run.h"
 #include "agent/run/seen.h"
 #include "db/db.h"
 #include "plugin/restore.h"
 
-enum {
-    HEAD_TIMEOUT_MS = 10000,
-    HEAD_START_TIMEOUT_MS = 1500,
-    DEFAULT_GRACE_S = 120,
-    HEAD_AWAY_S = 120
-};
-
-enum {
-    KEY_MAX = 'n',
-    KEY_POLICY = 'p',
-    KEY_DB = 256,
-    KEY_MODE,
-    KEY_ALLOW,
-    KEY_DRY,
-    KEY_GRACE,
-    KEY_NAME,
-    KEY_SLURM,
-    KEY_MEMORY,
-    KEY_STEP_BACK,
-    KEY_AFTER,
-    KEY_ENDED,
-    KEY_UNBEGUN,
-    KEY_ORPHAN,
-    KEY_HAND_IN,
-    KEY_LOOK,
-    KEY_VERSION
-};
-
-static const struct argp_option option_table[] = {
-    {"policy", KEY_POLICY, "NAME", 0, "the policy to use (default: auto, by what is run)", 0},
-    {"max-retries", KEY_MAX, "N", 0, "at most N changed attempts after the first", 0},
-    {"mode", KEY_MODE, "MODE", 0, "auto, inplace, requeue or resubmit", 0},
-    {"allow", KEY_ALLOW, "WHAT", 0, "training: also rungs that change what is trained", 0},
-    {"dry-run", KEY_DRY, NULL, 0, "say what would be done, and do not retry", 0},
-    {"step-back", KEY_STEP_BACK, NULL, 0,
-     "try one step less than what worked for this script before", 0},
-    {"no-memory", KEY_MEMORY, NULL, 0, "do not begin with what worked for this script before", 0},
-    {"db", KEY_DB, "FILE", 0, "the SQLite file (default: in the user's state directory)", 0},
-    {"grace", KEY_GRACE, "SECONDS", 0,
-     "end a job that has run out and is silent for so long (default 120, 0 never)", 0},
-    {"name", KEY_NAME, "NAME", 0, "what the history calls it", 0},
-    {"slurm", KEY_SLURM, NULL, OPTION_HIDDEN, "started by the plugin", 0},
-    {"after", KEY_AFTER, "LINEAGE.ATTEMPT.JOB", OPTION_HIDDEN, "started by the agent", 0},
-    {"ended", KEY_ENDED, "STATUS", OPTION_HIDDEN, "how the batch script ended", 0},
-    {"hand-in", KEY_HAND_IN, "FILE", OPTION_HIDDEN, "started by the agent", 0},
-    {"look", KEY_LOOK, "SINCE_MS", OPTION_HIDDEN, "started on another node of the job", 0},
-    {"unbegun", KEY_UNBEGUN, NULL, OPTION_HIDDEN, "nothing of it was executed", 0},
-    {"orphan", KEY_ORPHAN, NULL, OPTION_HIDDEN, "the scheduler takes the job for running", 0},
-    {"version", KEY_VERSION, NULL, 0, "print the version", 0},
-    {NULL, 0, NULL, 0, NULL, 0},
-};
-
-struct arguments {
-    struct run_options options;
-    struct after_options after;
-    const char *hand_in;   /* a report that was left */
-    int64_t look_since_ms; /* > 0: only look for what was left since then */
-    char **command;
-};
-
-static int whole_number(struct argp_state *state, const char *name, const char *text, int max)
-{
-    char *end;
-    errno = 0;
-    long value = strtol(text, &end, 10);
-
-    if (errno || end == text || *end || value < 0 || value > max)
-        argp_error(state, "--%s takes a whole number from 0 to %d, not \"%s\"", name, max, text);
-    return (int)value;
-}
-
-static error_t parse_option(int key, char *arg, struct argp_state *state)
-{
-    struct arguments *arguments = state->input;
-    struct run_options *o = &arguments->options;
-    enum oom_mode mode;
-
-    switch (key) {
-    case KEY_POLICY:
-        o->policy = arg;
-        return 0;
-    case KEY_MAX:
-        o->max_retries = whole_number(state, "max-retries", arg, 100);
-        return 0;
-    case KEY_MODE:
-        if (oom_mode_parse(arg, &mode) < 0)
-            argp_error(state, "--mode is one of auto, inplace, requeue, resubmit, not \"%s\"", arg);
-        o->mode = arg;
-        return 0;
-    case KEY_ALLOW:
-        if (strcmp(arg, "training") != 0)
-            argp_error(state, "--allow knows only \"training\", not \"%s\"", arg);
-        o->allow = arg;
-        return 0;
-    case KEY_DRY:
-        o->dry_run = true;
-        return 0;
-    case KEY_MEMORY:
-        o->memory = false;
-        return 0;
-    case KEY_STEP_BACK:
-        o->step_back = true;
-        return 0;
-    case KEY_DB:
-        o->db_path = arg;
-        return 0;
-    case KEY_GRACE:
-        o->grace_s = whole_number(state, "grace", arg, 86400);
-        return 0;
-    case KEY_NAME:
-        o->name = arg;
-        return 0;
-    case KEY_SLURM:
-        o->in_job = true;
-        return 0;
-    case KEY_AFTER: {
-        long long lineage, attempt;
-        int n = 0;
-        if (sscanf(arg, "%lld.%lld.%n", &lineage, &attempt, &n) != 2 || n == 0 || !arg[n])
-            argp_error(state, "--after takes LINEAGE.ATTEMPT.JOB");
-        arguments->after.lineage = lineage;
-        arguments->after.attempt = attempt;
-        arguments->after.job = arg + n;
-        return 0;
-    }
-    case KEY_ENDED:
-        arguments->after.batch_status = whole_number(state, "ended", arg, 0xffff);
-        return 0;
-    case KEY_UNBEGUN:
-        arguments->after.unbegun = true;
-        return 0;
-    case KEY_ORPHAN:
-        arguments->after.orphan = true;
-        return 0;
-    case KEY_HAND_IN:
-        arguments->hand_in = arg;
-        return 0;
-    case KEY_LOOK:
-        arguments->look_since_ms = strtoll(arg, NULL, 10);
-        return 0;
-    case KEY_VERSION:
-        printf("oomrun (oomretry) %s\n", OOMRETRY_VERSION);
-        exit(0);
-    case ARGP_KEY_ARG:
-        /* The first word that is not an option begins the command; the rest is the command's. */
-        arguments->command = &state->argv[state->next - 1];
-        state->next = state->argc;
-        return 0;
-    case ARGP_KEY_END:
-        if (!arguments->command && !arguments->after.job && !arguments->hand_in &&
-            arguments->look_since_ms <= 0)
-            argp_error(state, "no command; say for example: oomrun -- bash train.sh");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-/* The owner's and the site's wishes come in the environment: those of a job that the plugin has
- * opted in, or defaults, over which the command line goes. A job's programs must not see them. */
-static void options_from_environment(struct run_options *o)
-{
-    const char *text;
-
-    if ((text = getenv("OOMRETRY_POLICY")) && *text)
-        o->policy = strdup(text);
-    if ((text = getenv("OOMRETRY_MAX_RETRIES")) && *text)
-        o->max_retries = atoi(text);
-    if ((text = getenv("OOMRETRY_MODE")) && *text)
-        o->mode = strdup(text);
-    if ((text = getenv("OOMRETRY_ALLOW")) && *text)
-        o->allow = strdup(text);
-    if ((text = getenv("OOMRETRY_DRY_RUN")) && strcmp(text, "1") == 0)
-        o->dry_run = true;
-    if ((text = getenv("OOMRETRY_MEMORY")) && strcmp(text, "off") == 0)
-        o->memory = false;
-    if ((text = getenv("OOMRETRY_STEP_BACK")) && strcmp(text, "1") == 0)
-        o->step_back = true;
-    if ((text = getenv("OOMRETRY_GRACE_S")) && *text)
-        o->grace_s = atoi(text);
-    if ((text = getenv("OOMRETRY_SUBMITTED")) && *text)
-        o->submitted = strdup(text);
-}
-
-static void forget_environment(void)
-{
-    static const char *const internal[] = {
-        "OOMRETRY_POLICY",  "OOMRETRY_MAX_RETRIES", "OOMRETRY_MODE",      "OOMRETRY_ALLOW",
-        "OOMRETRY_DRY_RUN", "OOMRETRY_GRACE_S",     "OOMRETRY_SUBMITTED", CONTINUES_VARIABLE};
-    for (size_t i = 0; i < sizeof(internal) / sizeof(internal[0]); i++)
-        unsetenv(internal[i]);
-}
+enum { HEAD_TIMEOUT_MS = 10000, HEAD_START_TIMEOUT_MS = 1500, HEAD_AWAY_S = 120 };
 
 /* Descriptors of this program must not become the command's standard ones; at its start the
  * command finds them closed as they were. */
@@ -375,33 +184,15 @@ static int supervise(struct run *run)
 
 int main(int argc, char **argv)
 {
-    static const struct argp argp = {
-        option_table,
-        parse_option,
-        "-- COMMAND [ARGUMENT...]",
-        "Runs COMMAND; when it runs out of memory, changes the smallest setting that should help "
-        "and runs it again.",
-        NULL,
-        NULL,
-        NULL};
-    struct arguments arguments = {.options = {.policy = "auto",
-                                              .max_retries = -1,
-                                              .mode = "auto",
-                                              .allow = "",
-                                              .memory = true,
-                                              .grace_s = DEFAULT_GRACE_S},
-                                  .after = {.batch_status = -1}};
+    struct arguments arguments;
     struct run run = {0};
     struct oom_error err = {""};
+    bool submitted_again = getenv(CONTINUES_VARIABLE) != NULL;
 
     open_closed();
-    options_from_environment(&arguments.options);
-    if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &arguments) != 0)
+    if (options_read(argc, argv, &arguments) < 0)
         return 2;
     run.options = arguments.options;
-    bool submitted_again = getenv(CONTINUES_VARIABLE) != NULL;
-    if (run.options.in_job)
-        forget_environment();
     if (arguments.look_since_ms > 0)
         return othernodes_look(&run, arguments.look_since_ms);
     sigprocmask(SIG_SETMASK, NULL, &run.signal_mask);
@@ -431,8 +222,8 @@ int main(int argc, char **argv)
     /* By hand inside an allocation: the job is not ours to queue again. */
     if (!run.options.in_job) {
         run.sched = NULL;
-        snprintf(run.job, sizeof(run.job), "%lld%05d", (long long)(db_now_ms() / 1000),
-                 (int)getpid() % 100000);
+        /* In containers many have the same pid in the same second. */
+        snprintf(run.job, sizeof(run.job), "%s", run.token);
     }
     if (!run.options.name) {
         const char *name = getenv("SLURM_JOB_NAME");

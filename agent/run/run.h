@@ -3,7 +3,8 @@
  * oomrun: runs the job's own command as the parent of everything that it starts, and when memory
  * runs out, changes the smallest thing that should help and runs it again.
  *
- * main.c: options.
+ * options.c: the command line.
+ * main.c: from the first attempt to the last.
  * launch.c: which script, which arguments; the rewritten copy.
  * copies.c: changed copies of files that the script names.
  * attempt.c: one attempt.

@@ -225,3 +225,23 @@ def test_no_home_and_no_place_for_state(place):
                             cwd=directory, env=env, capture_output=True, timeout=60)
     assert (result.returncode, result.stdout) == (5, b'works\n')
     assert b'/proc/nowhere/x.db' in result.stderr
+
+
+# --- many at once, and variables that say nothing -------------------------------------------------
+
+def test_containers_are_told_apart(place):
+    """In a container of its own each is process 1, and all of them begin in the same second."""
+    directory, env = place
+    (directory / 'ends.sh').write_text('sleep 0.5\n')
+    runs = [subprocess.Popen(['unshare', '-pf', '--mount-proc', OOMRUN, '--', 'bash', 'ends.sh'], cwd=directory,
+                             env=env, stderr=subprocess.PIPE) for _ in range(4)]
+    assert [process.wait(60) for process in runs] == [0] * 4, [process.stderr.read() for process in runs]
+    assert [line['attempts'] for line in history(place)] == [1] * 4
+
+
+@pytest.mark.parametrize('variable,value', [('MODE', 'inplce'), ('MAX_RETRIES', 'three'), ('MAX_RETRIES', '-1'),
+                                            ('ALLOW', 'all'), ('GRACE_S', '2m')])
+def test_a_variable_that_says_nothing_is_said_and_ignored(place, variable, value):
+    result = run(place, 'bash', 'train.sh', more_env={'OOMRETRY_' + variable: value})
+    assert f'OOMRETRY_{variable} '.encode() in result.stderr and b'ignored' in result.stderr
+    assert result.stdout.count(b'caf\xe9 pretrain') == 2 and result.returncode == 0
