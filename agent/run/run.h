@@ -8,7 +8,7 @@
  * launch.c: which script, which arguments; the rewritten copy.
  * copies.c: changed copies of files that the script names.
  * attempt.c: one attempt.
- * output.c: the log, relayed or followed, classified as it grows.
+ * output.c, follow.c, relay.c: the log, followed or relayed, classified as it grows.
  * cancel.c: somebody wants it to end.
  * proof.c, seen.c: what the programs were given; did the change arrive?
  * own_restart.c: a framework that begins again by itself.
