@@ -83,7 +83,7 @@ static bool prefix_process(struct cursor *c, struct line_view *view)
     return true;
 }
 
-/* "[rank3]:", "[rank 3]", "[Rank 3]", "[default5]:", "[trainer2]:" */
+/* "[rank3]:", "[rank 3]", "[Rank 3]", "[rank: 3]", "[default5]:", "[trainer2]:" */
 static bool prefix_bracket_rank(struct cursor *c, struct line_view *view)
 {
     static const char *const words[] = {"[rank", "[Rank",    "[default",
@@ -96,7 +96,7 @@ static bool prefix_bracket_rank(struct cursor *c, struct line_view *view)
             continue;
         const char *p = c->at + strlen(words[i]);
         const char *after;
-        if (p < c->end && (*p == ' ' || *p == '_' || *p == '=' || *p == '-'))
+        for (int mark = 0; mark < 2 && p < c->end && strchr(" _=-:", *p); mark++)
             p++;
         int value = oom_digits_read(p, c->end, &after);
         if (value < 0 || after >= c->end || *after != ']')
@@ -115,41 +115,55 @@ static bool prefix_bracket_rank(struct cursor *c, struct line_view *view)
     return false;
 }
 
-/* "12: " of srun -l; "[1,3]<stderr>:" of mpirun */
+/* "12: " and " 7: " of srun -l, which fills up to the width of the last */
 static bool prefix_task(struct cursor *c, struct line_view *view)
 {
+    const char *p = c->at;
     const char *after;
-    int value;
 
-    if (left(c) < 3)
+    if (c->at == view->text)
+        while (p < c->end && *p == ' ' && p - c->at < 5)
+            p++;
+    int value = oom_digits_read(p, c->end, &after);
+    if (value < 0 || after - c->at > 5 || after >= c->end || *after != ':')
         return false;
-    if (isdigit((unsigned char)*c->at)) {
-        value = oom_digits_read(c->at, c->end, &after);
-        if (value < 0 || after - c->at > 5 || after >= c->end || *after != ':')
-            return false;
-        if (after + 1 < c->end && after[1] != ' ')
-            return false;
-        view->rank = value;
-        voice_mix(view, c->at, after);
-        c->at = after + 1;
-        if (c->at < c->end)
-            c->at++;
-        return true;
-    }
-    if (*c->at != '[' || !isdigit((unsigned char)c->at[1]))
-        return false;
-    value = oom_digits_read(c->at + 1, c->end, &after);
-    if (value < 0 || after >= c->end || *after != ',')
-        return false;
-    value = oom_digits_read(after + 1, c->end, &after);
-    if (value < 0 || (size_t)(c->end - after) < 9 || memcmp(after, "]<std", 5) != 0)
-        return false;
-    const char *colon =
-        memchr(after, ':', (size_t)(c->end - after) < 12 ? (size_t)(c->end - after) : 12);
-    if (!colon)
+    if (after + 1 < c->end && after[1] != ' ')
         return false;
     view->rank = value;
     voice_mix(view, c->at, after);
+    c->at = after + 1;
+    if (c->at < c->end)
+        c->at++;
+    return true;
+}
+
+/* "[1,3]<stderr>:" of mpirun; "[1,mpirank:3,algo-2]<stderr>:" of SageMaker */
+static bool prefix_mpi(struct cursor *c, struct line_view *view)
+{
+    const char *after;
+
+    if (left(c) < 3 || *c->at != '[' || oom_digits_read(c->at + 1, c->end, &after) < 0 ||
+        after >= c->end || *after++ != ',')
+        return false;
+    static const char word[] = "mpirank:";
+    if ((size_t)(c->end - after) > sizeof(word) && memcmp(after, word, sizeof(word) - 1) == 0)
+        after += sizeof(word) - 1;
+    int value = oom_digits_read(after, c->end, &after);
+    if (value < 0 || after >= c->end)
+        return false;
+    size_t window = (size_t)(c->end - after) < 80 ? (size_t)(c->end - after) : 80;
+    const char *close = memchr(after, ']', window);
+    if (!close || (close > after && *after != ',') || c->end - close < 9 ||
+        memcmp(close, "]<std", 5) != 0)
+        return false;
+    const char *colon =
+        memchr(close, ':', (size_t)(c->end - close) < 12 ? (size_t)(c->end - close) : 12);
+    if (!colon)
+        return false;
+    view->rank = value;
+    if (close > after)
+        set_node(view, after + 1, (size_t)(close - after) - 1);
+    voice_mix(view, c->at, close);
     c->at = colon + 1;
     return true;
 }
@@ -278,8 +292,8 @@ static void read_prefixes(struct line_view *view)
 
     for (int i = 0; i < 6; i++)
         if (!prefix_time(&c) && !prefix_process(&c, view) && !prefix_bracket_rank(&c, view) &&
-            !prefix_syslog(&c, view) && !prefix_task(&c, view) && !prefix_host(&c, view) &&
-            !prefix_container(&c, view))
+            !prefix_syslog(&c, view) && !prefix_task(&c, view) && !prefix_mpi(&c, view) &&
+            !prefix_host(&c, view) && !prefix_container(&c, view))
             break;
     view->body = c.at;
     view->body_length = left(&c);
