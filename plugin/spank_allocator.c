@@ -73,6 +73,13 @@ static void carry_submitted(spank_t sp)
     free(out);
 }
 
+/* Where the launcher is not (spank_remote.c). */
+static bool starts_in_image(void)
+{
+    return getenv("_SLURM_SPANK_OPTION_pyxis_container_image") ||
+           getenv("_SLURM_SPANK_OPTION_pyxis_container_name");
+}
+
 void allocator_init_post_opt(spank_t sp)
 {
     struct settings settings = plugin_state.options, environment, effective;
@@ -87,6 +94,10 @@ void allocator_init_post_opt(spank_t sp)
     if (!effective.policy[0] && (settings.mode[0] || settings.allow[0] ||
                                  settings.max_retries >= 0 || settings.dry_run >= 0))
         slurm_info("oomretry: the --oom-* options have no effect without --oom-retry");
+
+    if (settings_opted_in(&settings) && starts_in_image())
+        slurm_info("oomretry: --oom-retry has no effect on a batch script that starts in a "
+                   "container; give --container-image to srun inside of the script instead");
 
     settings_format(&settings, text, sizeof(text));
     if (text[0])

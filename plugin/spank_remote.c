@@ -73,6 +73,29 @@ static void export_settings(spank_t sp, const struct settings *settings, const c
         (void)spank_setenv(sp, "OOMRETRY_CONFIG", site->config, 0);
 }
 
+/* Pyxis executes the batch script inside of the image, where the launcher is not. */
+static bool starts_in_image(spank_t sp)
+{
+    static const char *const options[] = {
+        "SLURM_SPANK__SLURM_SPANK_OPTION_pyxis_container_image",
+        "SLURM_SPANK__SLURM_SPANK_OPTION_pyxis_container_name",
+    };
+    char value[2];
+
+    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+        if (spank_getenv(sp, options[i], value, sizeof(value)) != ESPANK_ENV_NOEXIST)
+            return true;
+    return false;
+}
+
+/* Slurm's own containers start something else that gets at the script later. */
+static bool is_batch_script(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash && strcmp(slash, "/slurm_script") == 0;
+}
+
 /* Both programs are there and the owner may run them. */
 static bool supervisor_usable(spank_t sp, const char *launcher, uid_t uid)
 {
@@ -108,6 +131,10 @@ static void supervise(spank_t sp, const struct settings *settings, const char *s
     if (spank_get_item(sp, S_JOB_UID, &uid) != ESPANK_SUCCESS ||
         spank_get_item(sp, S_JOB_ARGV, &argc, &argv) != ESPANK_SUCCESS || argc < 1 || !argv[0])
         return;
+    if (!is_batch_script(argv[0]) || starts_in_image(sp)) {
+        slurm_info("oomretry: job %u runs unsupervised: its script starts in a container", job);
+        return;
+    }
     if (!supervisor_usable(sp, launcher, uid)) {
         slurm_info("oomretry: job %u runs unsupervised: uid %u cannot execute %s and oomrun", job,
                    (unsigned)uid, launcher);

@@ -6,6 +6,7 @@ the launcher are the built ones."""
 import json
 import os
 import socket
+import subprocess
 import time
 
 import pytest
@@ -288,6 +289,51 @@ def test_prefix_closed_to_the_owner(cluster, work, script, recorder):
         job = cluster.sbatch(work, "--oom-retry", script("#!/bin/sh\necho ran\n"))
         assert job.wait()["JobState"] == "COMPLETED"
     assert job.output() == "ran\n"
+
+
+# What Pyxis does to a batch script, as far as it matters here: the host's files are not there.
+IMAGE_PLUGIN = """
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sched.h>
+#include <stdint.h>
+#include <sys/mount.h>
+#include <sys/types.h>
+#include <slurm/spank.h>
+SPANK_PLUGIN(pyxis, 1)
+static int enabled;
+static int on_option(int val, const char *arg, int remote) { enabled = 1; return 0; }
+int slurm_spank_init(spank_t sp, int ac, char **av)
+{
+    static struct spank_option option = {"container-image", "IMAGE", "in an image", 1, 0, on_option};
+    return spank_option_register(sp, &option);
+}
+int slurm_spank_task_init_privileged(spank_t sp, int ac, char **av)
+{
+    if (!enabled)
+        return 0;
+    if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL))
+        return -1;
+    return mount("none", av[0], "tmpfs", 0, NULL);
+}
+"""
+
+
+@pytest.mark.parametrize("site", ["", "default=auto"])
+def test_script_that_starts_in_an_image(cluster, recorder, work, script, tmp_path, site):
+    """It runs as it would without us, and its owner is told at submission if he asked for more."""
+    image = cluster.dir.with_name("image.so")
+    (tmp_path / "image.c").write_text(IMAGE_PLUGIN)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", image, tmp_path / "image.c"], check=True)
+    path = script("#!/bin/sh\necho ran \"$OOMRETRY_POLICY\"\n")
+    with cluster.plugstack(cluster.plugin_line(recorder, site) + f"\nrequired {image} {recorder}"):
+        options = ["--container-image=x", *([] if site else ["--oom-retry"])]
+        done = cluster.run("sbatch", "--parsable", "-o", work / "%j.out", *options, path, cwd=work)
+        job = Job(cluster, done.stdout.strip(), work / f"{done.stdout.strip()}.out")
+        record = job.wait()
+        assert policy(cluster.sbatch(work, "--oom-retry", path)) == "auto"
+    assert (record["JobState"], job.output()) == ("COMPLETED", "ran \n")
+    assert ("has no effect" in done.stderr) == (not site)
 
 
 # --- reports -------------------------------------------------------------------------------------
