@@ -46,11 +46,37 @@ void child_result_free(struct child_result *result)
     result->out = result->errors = NULL;
 }
 
+extern char **environ;
+
+/* Variables by which users have Slurm's programs answer in another form, or of some jobs only. */
+static bool is_taste(const char *variable)
+{
+    static const char *const prefixes[] = {
+        "SQUEUE_", "SINFO_", "SCONTROL_", "SCANCEL_", "SLURM_TIME_FORMAT=", "SLURM_BITSTR_LEN="};
+
+    for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+        if (strncmp(variable, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    return false;
+}
+
+static void forget_tastes(void)
+{
+    char **kept = environ;
+
+    for (char **variable = environ; variable && *variable; variable++)
+        if (!is_taste(*variable))
+            *kept++ = *variable;
+    if (kept)
+        *kept = NULL;
+}
+
 static void exec_child(const char *const *argv, int out, int errors)
 {
     char path[sizeof(first_directory) + 64];
     sigset_t none;
 
+    forget_tastes();
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);

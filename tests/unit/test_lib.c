@@ -354,6 +354,30 @@ static void children(void **state)
     assert_non_null(strstr(err.text, "cannot execute no-such-program-here"));
 }
 
+/* What its user likes to see of Slurm is not what is read here. */
+static void children_answer_plainly(void **state)
+{
+    static const char *const tastes[] = {"SQUEUE_PARTITION", "SINFO_FORMAT", "SCONTROL_ALL",
+                                         "SCANCEL_STATE", "SLURM_TIME_FORMAT"};
+    const char *show[] = {"env", NULL};
+    char *out = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(tastes) / sizeof(tastes[0]); i++)
+        setenv(tastes[i], "relative", 1);
+    setenv("SLURM_CONF", "/kept", 1);
+    assert_int_equal(child_expect(show, 5000, &out, NULL), 0);
+    for (size_t i = 0; i < sizeof(tastes) / sizeof(tastes[0]); i++) {
+        assert_null(strstr(out, tastes[i]));
+        assert_string_equal(getenv(tastes[i]), "relative");
+        unsetenv(tastes[i]);
+    }
+    assert_non_null(strstr(out, "SLURM_CONF=/kept\n"));
+    assert_non_null(strstr(out, "PATH="));
+    unsetenv("SLURM_CONF");
+    free(out);
+}
+
 /* Half a list must not be acted upon: who asks for the output gets all of it or an error. */
 static void output_without_end(void **state)
 {
@@ -562,6 +586,7 @@ int main(void)
         cmocka_unit_test(diffs),
         cmocka_unit_test(queries),
         cmocka_unit_test(children),
+        cmocka_unit_test(children_answer_plainly),
         cmocka_unit_test(output_without_end),
         cmocka_unit_test(processes_below),
         cmocka_unit_test(text_of_any_bytes),
