@@ -15,6 +15,7 @@
  *     het_job      het_offset       only for a component of a heterogeneous job
  *     uid  gid     the owner
  *     node         Slurm's name of this node; Slurm does not tell it yet at batch_start
+ *     cluster      Slurm's name of the cluster
  *     opted        1 when the job is opted in, else 0
  *     time         seconds since the epoch
  *   event=batch_start                a batch script is about to start under the supervisor

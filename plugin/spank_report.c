@@ -71,6 +71,7 @@ static void begin(spank_t sp, struct report *report, const char *event)
     if (spank_get_item(sp, S_JOB_GID, &gid) == ESPANK_SUCCESS)
         add(report, "gid=%u\n", (unsigned)gid);
     add_variable(sp, report, "node", "SLURMD_NODENAME");
+    add_variable(sp, report, "cluster", "SLURM_CLUSTER_NAME");
     add(report, "opted=%d\ntime=%lld\n", plugin_state.opted_in ? 1 : 0, (long long)time(NULL));
 }
 

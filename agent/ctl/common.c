@@ -4,6 +4,8 @@
 #include <stdio.h>
 
 #include "agent/ctl/ctl.h"
+#include "agent/lib/config.h"
+#include "agent/lib/sealed.h"
 
 enum { KEY_JSON = 0x1000, KEY_DB, KEY_HEAD }; /* out of the way of the verbs' own */
 
@@ -50,9 +52,18 @@ const struct argp_child ctl_json_option[] = {{&json_argp, 0, NULL, 0}, {NULL, 0,
 
 struct api *ctl_open(const struct ctl_common *common, struct oom_error *err)
 {
-    if (common->head)
-        return api_open_head(common->head, CTL_TIMEOUT_MS, err);
-    return api_open_default(common->db_path, CTL_TIMEOUT_MS, err);
+    struct config config;
+
+    if (!common->head)
+        return api_open_default(common->db_path, CTL_TIMEOUT_MS, err);
+    if (*common->head == '/')
+        return api_open_head(common->head, "", CTL_TIMEOUT_MS, err);
+    if (config_load(NULL, &config, err) < 0)
+        return NULL;
+    sealed_use_socket(config.munge_socket);
+    struct api *api = api_open_head(common->head, config.head_user, CTL_TIMEOUT_MS, err);
+    config_free(&config);
+    return api;
 }
 
 int ctl_fail(const char *verb, const struct oom_error *err)

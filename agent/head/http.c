@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 #include "agent/lib/door.h"
+#include "agent/lib/log.h"
 #include "agent/lib/sealed.h"
+#include "agent/lib/sealed_reply.h"
 #include "agent/lib/urlquery.h"
 
 enum {
@@ -57,8 +59,9 @@ static bool peer_uid(struct evhttp_request *request, uid_t *uid)
 }
 
 /* Over TCP the body of the HTTP request is a MUNGE credential, and what it holds is the request:
- * "METHOD path", a line feed, the JSON. So who asks cannot be separated from what is asked, nobody
- * on the network reads or changes it, and MUNGE refuses replays. */
+ * "METHOD path nonce", a line feed, the JSON. So who asks cannot be separated from what is asked,
+ * nobody on the network reads or changes it, and MUNGE refuses replays. The answer is sealed for
+ * him (agent/lib/sealed_reply.h). */
 static char *munge_request(struct evhttp_request *request, uid_t *uid, size_t *length)
 {
     struct evbuffer *input = evhttp_request_get_input_buffer(request);
@@ -74,15 +77,25 @@ static char *munge_request(struct evhttp_request *request, uid_t *uid, size_t *l
     return payload;
 }
 
-static void reply_json(struct evhttp_request *request, int status, const json_t *json)
+/* `nonce` NULL: as it is. */
+static void reply_json(struct evhttp_request *request, int status, const json_t *json,
+                       const char *nonce, uid_t reader)
 {
     struct evbuffer *body = evbuffer_new();
     char *text = json_dumps(json, JSON_COMPACT);
+    struct oom_error err = {""};
 
+    if (text && nonce) {
+        char *sealed = sealed_reply_make(nonce, status, text, reader, &err);
+        if (!sealed)
+            log_line(LOG_WARNING, "%s", err.text);
+        free(text);
+        text = sealed;
+    }
     if (body && text) {
         evbuffer_add(body, text, strlen(text));
         evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type",
-                          "application/json");
+                          nonce ? "text/plain" : "application/json");
         evhttp_send_reply(request, status, NULL, body);
     } else {
         evhttp_send_error(request, 500, NULL);
@@ -96,13 +109,13 @@ static void refuse(struct evhttp_request *request, int status, const char *why)
 {
     json_t *json = json_pack("{s:s}", "error", why);
 
-    reply_json(request, status, json);
+    reply_json(request, status, json, NULL, 0);
     json_decref(json);
 }
 
-/* Runs one request; `bytes` is its JSON body. */
+/* Runs one request; `bytes` is its JSON body. With a nonce the answer is sealed. */
 static void serve(struct http *http, struct evhttp_request *request, uid_t uid, const char *method,
-                  const char *uri, const char *bytes, size_t length)
+                  const char *uri, const char *nonce, const char *bytes, size_t length)
 {
     char path[MAX_PATH_BYTES];
     json_t *body = length ? json_loadb(bytes, length, JSON_REJECT_DUPLICATES, NULL) : NULL;
@@ -119,7 +132,7 @@ static void serve(struct http *http, struct evhttp_request *request, uid_t uid, 
                                        .admin = is_admin(http, uid)};
         json_t *reply = NULL;
         int status = service_handle(http->service, &call, &reply);
-        reply_json(request, status, reply);
+        reply_json(request, status, reply, nonce, uid);
         json_decref(reply);
     }
     json_decref(body);
@@ -137,7 +150,7 @@ static void on_unix(struct evhttp_request *request, void *arg)
     if (!peer_uid(request, &uid) || (length && !bytes))
         refuse(request, 401, "the kernel does not say who calls");
     else
-        serve(arg, request, uid, get ? "GET" : "POST", evhttp_request_get_uri(request), bytes,
+        serve(arg, request, uid, get ? "GET" : "POST", evhttp_request_get_uri(request), NULL, bytes,
               length);
 }
 
@@ -146,15 +159,21 @@ static void on_tcp(struct evhttp_request *request, void *arg)
     size_t length = 0;
     uid_t uid;
     char *text = munge_request(request, &uid, &length);
-    char *feed = text ? memchr(text, '\n', length) : NULL;
-    char *space = feed ? memchr(text, ' ', (size_t)(feed - text)) : NULL;
 
-    if (!space) {
+    if (!text) {
         refuse(request, 401, "who calls is not known: the body is not a valid MUNGE credential");
-    } else {
-        *feed = *space = '\0';
-        serve(arg, request, uid, text, space + 1, feed + 1, length - (size_t)(feed + 1 - text));
+        return;
     }
+    char *feed = memchr(text, '\n', length), *save = NULL;
+    if (feed)
+        *feed = '\0';
+    const char *method = feed ? strtok_r(text, " ", &save) : NULL;
+    const char *path = method ? strtok_r(NULL, " ", &save) : NULL;
+    const char *nonce = path ? strtok_r(NULL, " ", &save) : NULL;
+    if (nonce)
+        serve(arg, request, uid, method, path, nonce, feed + 1, length - (size_t)(feed + 1 - text));
+    else
+        refuse(request, 400, "that is no request of this version of oomretry");
     free(text);
 }
 

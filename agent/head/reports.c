@@ -15,6 +15,18 @@ static int64_t number(const json_t *body, const char *key)
     return text && *text ? strtoll(text, NULL, 10) : -1;
 }
 
+/* Most jobs of a cluster are not ours. A step that was given another environment (srun
+ * --export=NONE) does not know that its job is. */
+static bool is_ours(struct service *service, const json_t *body)
+{
+    int64_t known = 0;
+
+    return strcmp(json_get_string(body, "opted", ""), "1") == 0 ||
+           (db_get_int(service->db, NULL, 0, &known, "SELECT 1 FROM job WHERE job = ? LIMIT 1", "s",
+                       json_get_string(body, "job", "")) == 0 &&
+            known);
+}
+
 int reports_add(struct service *service, const struct service_request *request,
                 const char *const *args, json_t **reply, struct oom_error *err)
 {
@@ -24,7 +36,7 @@ int reports_add(struct service *service, const struct service_request *request,
     if (!request->admin)
         return service_refuse(403, err, "only a node's agent reports ended tasks");
     *reply = json_object();
-    if (strcmp(json_get_string(body, "event", ""), "task_exit") != 0)
+    if (strcmp(json_get_string(body, "event", ""), "task_exit") != 0 || !is_ours(service, body))
         return 200;
     if (db_run(service->db, err,
                "INSERT INTO task_exit (cluster, job, restart, step, node, task, uid, status, "
@@ -44,7 +56,7 @@ int reports_add(struct service *service, const struct service_request *request,
                : 200;
 }
 
-/* args[0]: the job; query since_ms: only tasks that ended since then. */
+/* args[0]: the job; query since_ms: only tasks that ended since then; cluster: only there. */
 int reports_of_job(struct service *service, const struct service_request *request,
                    const char *const *args, json_t **reply, struct oom_error *err)
 {
@@ -53,9 +65,11 @@ int reports_of_job(struct service *service, const struct service_request *reques
         db_query(service->db, err,
                  "SELECT step, node, task, restart, status, oom_kills, peak_bytes, limit_bytes, "
                  "at_ms FROM task_exit WHERE job = ?1 AND (?2 OR uid = ?3) AND at_ms >= ?4 "
+                 "AND (?5 = '' OR cluster = '' OR cluster = ?5 COLLATE NOCASE) "
                  "ORDER BY at_ms LIMIT 10000",
-                 "siii", args[0], (int64_t)request->admin, (int64_t)request->uid,
-                 (int64_t)atoll(json_get_string(request->query, "since_ms", "0"))),
+                 "siiis", args[0], (int64_t)request->admin, (int64_t)request->uid,
+                 (int64_t)atoll(json_get_string(request->query, "since_ms", "0")),
+                 json_get_string(request->query, "cluster", "")),
         err);
 
     if (!rows)

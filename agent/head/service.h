@@ -13,10 +13,19 @@
 #include "db/db.h"
 #include "oomretry/error.h"
 
+/* Who compares the open attempts of a cluster with its scheduler (open.c). */
+struct service_turn {
+    char cluster[64];
+    char by[256];
+    int64_t until_ms;
+    int64_t wanted_ms; /* when somebody else was refused it last */
+};
+
 struct service {
     struct db *db;
     const char *cluster; /* "" when there is no scheduler */
     const struct service_limits *limits;
+    struct service_turn turns[16];
 };
 
 /* Site bounds; 0 means no bound. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/lib/api.h"
 
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "agent/lib/jsonget.h"
 #include "agent/lib/paths.h"
 #include "agent/lib/sealed.h"
+#include "agent/lib/sealed_reply.h"
 #include "agent/lib/urlquery.h"
 #include "agent/lib/webcall.h"
 
@@ -21,6 +23,7 @@ struct api {
     struct service service;
     char socket[108]; /* of a unix socket; "" for a URL */
     char base[512];
+    uid_t head; /* who may answer at the URL, beside root */
     int timeout_ms;
     char where[600];
 };
@@ -52,7 +55,17 @@ fail:
     return NULL;
 }
 
-struct api *api_open_head(const char *where, int timeout_ms, struct oom_error *err)
+/* By name, or by number where the machine does not know him. */
+static uid_t uid_of(const char *user)
+{
+    const struct passwd *pw = *user ? getpwnam(user) : NULL;
+    bool number = *user && user[strspn(user, "0123456789")] == '\0';
+
+    return pw ? pw->pw_uid : number ? (uid_t)strtoul(user, NULL, 10) : 0;
+}
+
+struct api *api_open_head(const char *where, const char *head_user, int timeout_ms,
+                          struct oom_error *err)
 {
     struct api *api = calloc(1, sizeof(*api));
 
@@ -61,6 +74,7 @@ struct api *api_open_head(const char *where, int timeout_ms, struct oom_error *e
         return NULL;
     }
     api->timeout_ms = timeout_ms;
+    api->head = uid_of(head_user);
     if (where[0] == '/') {
         if (strlen(where) >= sizeof(api->socket)) {
             oom_errorf(err, "the socket's path %s is too long", where);
@@ -79,42 +93,45 @@ struct api *api_open_head(const char *where, int timeout_ms, struct oom_error *e
     return api;
 }
 
-struct api *api_open_cluster(int timeout_ms, struct oom_error *err)
+/* At $OOMRETRY_HEAD, or where the configuration says. NULL and no error: neither is there, and the
+ * local socket is not either; `needed`: it is taken all the same. */
+static struct api *open_configured(bool needed, int timeout_ms, struct oom_error *err)
 {
     const char *head = secure_getenv("OOMRETRY_HEAD");
     struct config config;
+    struct api *api = NULL;
 
-    if (head && *head)
-        return api_open_head(head, timeout_ms, err);
+    if (head && *head == '/')
+        return api_open_head(head, "", timeout_ms, err);
     if (config_load(NULL, &config, err) < 0)
         return NULL;
-    struct api *api = api_open_head(config.head_url && !config.head_is_local ? config.head_url
-                                                                             : config.head_socket,
-                                    timeout_ms, err);
+    sealed_use_socket(config.munge_socket);
+    if (!head || !*head)
+        head = config.head_url && !config.head_is_local ? config.head_url : NULL;
+    if (!head && (needed || access(config.head_socket, R_OK | W_OK) == 0))
+        head = config.head_socket;
+    if (head)
+        api = api_open_head(head, config.head_user, timeout_ms, err);
     config_free(&config);
     return api;
 }
 
+struct api *api_open_cluster(int timeout_ms, struct oom_error *err)
+{
+    return open_configured(true, timeout_ms, err);
+}
+
 struct api *api_open_default(const char *db_path, int timeout_ms, struct oom_error *err)
 {
-    const char *head = secure_getenv("OOMRETRY_HEAD");
-    struct config config;
-    struct api *api;
+    struct oom_error why = {""};
+    struct api *api = db_path ? NULL : open_configured(false, timeout_ms, &why);
 
-    if (db_path)
-        return api_open_embedded(db_path, err);
-    if (head && *head)
-        return api_open_head(head, timeout_ms, err);
-    if (config_load(NULL, &config, err) < 0)
-        return NULL;
-    if (config.head_url && !config.head_is_local)
-        api = api_open_head(config.head_url, timeout_ms, err);
-    else if (access(config.head_socket, R_OK | W_OK) == 0)
-        api = api_open_head(config.head_socket, timeout_ms, err);
-    else
-        api = api_open_embedded(NULL, err);
-    config_free(&config);
-    return api;
+    if (api || why.text[0]) {
+        if (!api)
+            oom_errorf(err, "%s", why.text);
+        return api;
+    }
+    return api_open_embedded(db_path, err);
 }
 
 void api_set_timeout(struct api *api, int timeout_ms)
@@ -156,19 +173,43 @@ static int call_embedded(struct api *api, const char *method, const char *path, 
 }
 
 /* Over TCP the request travels inside a MUNGE credential (agent/head/http.c says why). */
-static char *seal(const char *method, const char *path, const char *text, struct oom_error *err)
+static char *seal(const char *method, const char *path, const char *nonce, const char *text,
+                  struct oom_error *err)
 {
-    size_t size = strlen(method) + strlen(path) + (text ? strlen(text) : 0) + 3;
-    char *payload = malloc(size);
+    char *payload = NULL, *credential = NULL;
+    int n = asprintf(&payload, "%s %s %s\n%s", method, path, nonce, text ? text : "");
 
-    if (!payload) {
+    if (n < 0) {
         oom_errorf(err, "out of memory");
         return NULL;
     }
-    int n = snprintf(payload, size, "%s %s\n%s", method, path, text ? text : "");
-    char *credential = sealed_make(payload, (size_t)n, (uid_t)-1, err);
+    credential = sealed_make(payload, (size_t)n, (uid_t)-1, err);
     free(payload);
     return credential;
+}
+
+/* The status of the answer, whose JSON is in *reply then; -1: it is none. `nonce` "": it came over
+ * a socket that only the head has. */
+static int read_answer(const struct api *api, int status, char *text, const char *nonce,
+                       json_t **reply, struct oom_error *err)
+{
+    struct oom_error why = {""};
+    char *opened = NULL;
+
+    if (*nonce) {
+        opened = text ? sealed_reply_open(text, nonce, api->head, &status, &why) : NULL;
+        if (!opened)
+            return oom_errorf(err, "no answer from %s: %s", api->where,
+                              why.text[0] ? why.text : "it is empty");
+        text = opened;
+    }
+    *reply = text ? json_loads(text, 0, NULL) : NULL;
+    free(opened);
+    if (json_is_object(*reply))
+        return status;
+    json_decref(*reply);
+    *reply = NULL;
+    return oom_errorf(err, "%s answered something that is not JSON", api->where);
 }
 
 /* A handle for each call: one that is kept holds a connection to the head, and curl (7.88) lets
@@ -177,18 +218,19 @@ static int call_head(struct api *api, const char *method, const char *path, cons
                      json_t **reply, struct oom_error *err)
 {
     struct webcall_answer answer = {.max_bytes = MAX_REPLY_BYTES};
-    char url[2048];
+    char url[2048], nonce[SEALED_NONCE_BYTES] = "";
     CURL *curl = curl_easy_init();
     char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
     struct curl_slist *headers = curl_slist_append(NULL, "Expect:");
-    long status = -1;
+    long code = -1;
+    int status = -1;
 
     if (!curl) {
         oom_errorf(err, "out of memory");
         goto out;
     }
     if (!api->socket[0]) {
-        char *sealed = seal(method, path, text, err);
+        char *sealed = sealed_nonce(nonce, err) < 0 ? NULL : seal(method, path, nonce, text, err);
         free(text);
         text = sealed;
         method = "POST";
@@ -208,24 +250,17 @@ static int call_head(struct api *api, const char *method, const char *path, cons
     webcall_prepare(curl, &call);
     curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
     CURLcode rc = curl_easy_perform(curl);
-    if (rc != CURLE_OK) {
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &code);
+    if (rc != CURLE_OK)
         oom_errorf(err, "no answer from %s: %s", api->where, curl_easy_strerror(rc));
-    } else {
-        curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-        *reply = answer.bytes ? json_loads(answer.bytes, 0, NULL) : NULL;
-        if (!json_is_object(*reply)) {
-            json_decref(*reply);
-            *reply = NULL;
-            oom_errorf(err, "%s answered something that is not JSON", api->where);
-            status = -1;
-        }
-    }
+    else
+        status = read_answer(api, (int)code, answer.bytes, nonce, reply, err);
 out:
     curl_easy_cleanup(curl);
     curl_slist_free_all(headers);
     free(answer.bytes);
     free(text);
-    return (int)status;
+    return status;
 }
 
 int api_call(struct api *api, const char *method, const char *path, const json_t *body,

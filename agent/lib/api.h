@@ -12,8 +12,10 @@
 struct api;
 
 /* A head: `where` is a socket's path ("/run/oomretry/head.sock") or a URL
- * ("http://head:6821"). No traffic yet. `timeout_ms` bounds each call. */
-struct api *api_open_head(const char *where, int timeout_ms, struct oom_error *err);
+ * ("http://head:6821"). At a URL only root and `head_user` ("" : nobody else) are taken for the
+ * head. No traffic yet. `timeout_ms` bounds each call. */
+struct api *api_open_head(const char *where, const char *head_user, int timeout_ms,
+                          struct oom_error *err);
 
 /* For jobs of a cluster: the configured head and nothing else, since two books about one job would
  * contradict each other. */

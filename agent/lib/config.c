@@ -28,6 +28,7 @@ static const struct key {
     {"database", TEXT, FIELD(database), 0, "/var/lib/oomretry/oomretry.db"},
     {"head_user", TEXT, FIELD(head_user), 0, ""},
     {"role", TEXT, FIELD(role), 0, "both"},
+    {"munge_socket", TEXT, FIELD(munge_socket), 0, ""},
     {"admins", LIST, FIELD(admins), FIELD(admin_count), NULL},
     {"scheduler", TEXT, FIELD(scheduler), 0, "slurm"},
     {"slurm_bin", TEXT, FIELD(slurm_bin), 0, ""},

@@ -22,9 +22,10 @@ struct config {
     char *head_listen; /* "127.0.0.1:6821"; NULL: unix socket only */
     bool head_is_local;
     char *database;
-    char *head_user; /* whom the head role becomes when started as root; "" stays */
-    char *role;      /* "both", "node", "head" */
-    char **admins;   /* user names that see and edit everything, besides root */
+    char *head_user;    /* whom the head role becomes when started as root; "" stays */
+    char *role;         /* "both", "node", "head" */
+    char *munge_socket; /* where munged listens; "": at its usual place */
+    char **admins;      /* user names that see and edit everything, besides root */
     size_t admin_count;
     char *scheduler;     /* "slurm", "none" */
     char *slurm_bin;     /* directory of Slurm's commands; "": they are in PATH */

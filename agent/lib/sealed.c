@@ -2,15 +2,24 @@
 #include "agent/lib/sealed.h"
 
 #include <munge.h>
+#include <stdio.h>
 #include <stdlib.h>
+
+static char configured[108]; /* as long as the path of a socket can be */
+
+void sealed_use_socket(const char *path)
+{
+    snprintf(configured, sizeof(configured), "%s", path);
+}
 
 static munge_ctx_t context_new(void)
 {
     munge_ctx_t context = munge_ctx_create();
     const char *socket = secure_getenv("OOMRETRY_MUNGE_SOCKET");
 
-    if (context && socket && *socket &&
-        munge_ctx_set(context, MUNGE_OPT_SOCKET, socket) != EMUNGE_SUCCESS) {
+    if (!socket || !*socket)
+        socket = configured;
+    if (context && *socket && munge_ctx_set(context, MUNGE_OPT_SOCKET, socket) != EMUNGE_SUCCESS) {
         munge_ctx_destroy(context);
         return NULL;
     }

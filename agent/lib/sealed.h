@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * MUNGE credentials: bytes that nobody on the network reads or changes, that say which user made
- * them, and that can be opened once. The daemon is asked at its usual socket, or at the one that
- * OOMRETRY_MUNGE_SOCKET names (as AuthInfo=socket= in slurm.conf). */
+ * them, and that can be opened once. */
 #ifndef AGENT_LIB_SEALED_H
 #define AGENT_LIB_SEALED_H
 
@@ -13,6 +12,10 @@
 
 /* A credential holds at most 1 MiB, as text; so much of bytes is safe. */
 enum { SEALED_MAX_BYTES = 512 * 1024 };
+
+/* The daemon is asked at this socket from now on, "" at its usual one; $OOMRETRY_MUNGE_SOCKET
+ * counts more. */
+void sealed_use_socket(const char *path);
 
 /* `reader`: the one user who may open it; (uid_t)-1: whoever has the key. malloc'd; NULL and err.
  */

@@ -70,12 +70,14 @@ void late_collect(const struct config *config)
                 unlinkat(dirfd(directory), entry->d_name, 0);
             continue;
         }
-        count++;
         if (!S_ISREG(st.st_mode) || st.st_nlink != 1 || st.st_size > MAX_SLIP_BYTES) {
-            log_line(LOG_WARNING, "%s/%s is no report and is removed", path, entry->d_name);
-            unlinkat(dirfd(directory), entry->d_name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0);
+            /* A directory that is not empty stays, and is in nobody's way. */
+            if (unlinkat(dirfd(directory), entry->d_name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0) ==
+                0)
+                log_line(LOG_WARNING, "%s/%s was no report and is removed", path, entry->d_name);
             continue;
         }
+        count++;
         snprintf(file, sizeof(file), "%s/%s", path, entry->d_name);
         hand_in(config, file, st.st_uid);
     }

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,22 +20,6 @@ static void add(json_t *set, const char *name)
         json_object_set_new(set, name, json_true());
 }
 
-static bool is_called(const char *pid, const char *name)
-{
-    char path[64], comm[32] = "";
-    FILE *file;
-
-    snprintf(path, sizeof(path), "/proc/%.20s/comm", pid);
-    file = fopen(path, "re");
-    if (!file)
-        return false;
-    if (!fgets(comm, sizeof(comm), file))
-        comm[0] = '\0';
-    fclose(file);
-    comm[strcspn(comm, "\n")] = '\0';
-    return strcmp(comm, name) == 0;
-}
-
 static const char *variable(const char *bytes, size_t length, const char *name)
 {
     size_t n = strlen(name);
@@ -45,28 +30,71 @@ static const char *variable(const char *bytes, size_t length, const char *name)
     return "";
 }
 
-/* The job that a supervisor was started for, by the name that it uses itself. */
-static void add_job(json_t *jobs, const char *pid)
+/* A whole file of /proc/PID, NUL-terminated; what is over the bound is left out. NULL: it cannot
+ * be read, and errno says why. */
+static char *read_file(int process, const char *name, size_t bound, size_t *length)
 {
-    char path[64], job[80];
-    char *bytes = malloc(MAX_ENVIRON_BYTES + 1);
-    size_t length = 0;
-    ssize_t got;
+    int fd = openat(process, name, O_RDONLY | O_CLOEXEC);
+    char *bytes = fd >= 0 ? malloc(bound + 1) : NULL;
+    ssize_t got = 0;
 
-    snprintf(path, sizeof(path), "/proc/%.20s/environ", pid);
-    int fd = bytes ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    while (fd >= 0 && length < MAX_ENVIRON_BYTES &&
-           (got = read(fd, bytes + length, MAX_ENVIRON_BYTES - length)) > 0)
-        length += (size_t)got;
+    *length = 0;
+    while (bytes && *length < bound && (got = read(fd, bytes + *length, bound - *length)) > 0)
+        *length += (size_t)got;
+    if (bytes && got < 0) {
+        int why = errno;
+        free(bytes);
+        bytes = NULL;
+        errno = why;
+    }
+    if (bytes)
+        bytes[*length] = '\0';
     if (fd >= 0) {
+        int why = errno;
         close(fd);
-        bytes[length] = '\0';
+        errno = why;
+    }
+    return bytes;
+}
+
+/* What it is called, and as whom it runs. Anybody may call his process anything. */
+static bool identify(int process, char *name, size_t size, uid_t *uid)
+{
+    size_t length;
+    char *text = read_file(process, "status", 4096, &length);
+    const char *ids = text ? strstr(text, "\nUid:\t") : NULL;
+    unsigned real, effective;
+    bool known = ids && strncmp(text, "Name:\t", 6) == 0 &&
+                 sscanf(ids, "\nUid:\t%u\t%u", &real, &effective) == 2;
+
+    if (known) {
+        snprintf(name, size, "%.*s", (int)strcspn(text + 6, "\n"), text + 6);
+        *uid = effective;
+    }
+    free(text);
+    return known;
+}
+
+/* The job that a supervisor was started for, by the name that it uses itself. One whose job cannot
+ * be seen may be that of any of its user's jobs: none of them is taken for an orphan then. */
+static void add_job(json_t *jobs, int process, uid_t uid)
+{
+    size_t length;
+    char job[96], *bytes = read_file(process, "environ", MAX_ENVIRON_BYTES, &length);
+
+    if (bytes) {
         const char *array = variable(bytes, length, "SLURM_ARRAY_JOB_ID");
         const char *task = variable(bytes, length, "SLURM_ARRAY_TASK_ID");
-        if (*array && *task)
-            snprintf(job, sizeof(job), "%.30s_%.30s", array, task);
+        const char *id = variable(bytes, length, "SLURM_JOB_ID");
+        if (length == MAX_ENVIRON_BYTES && !*id)
+            snprintf(job, sizeof(job), "%u/*", (unsigned)uid);
+        else if (*array && *task)
+            snprintf(job, sizeof(job), "%u/%.30s_%.30s", (unsigned)uid, array, task);
         else
-            snprintf(job, sizeof(job), "%.30s", variable(bytes, length, "SLURM_JOB_ID"));
+            snprintf(job, sizeof(job), "%u/%.30s", (unsigned)uid, id);
+        add(jobs, job);
+    } else if (errno == EACCES || errno == EPERM) {
+        snprintf(job, sizeof(job), "%u/*", (unsigned)uid);
         add(jobs, job);
     }
     free(bytes);
@@ -75,9 +103,9 @@ static void add_job(json_t *jobs, const char *pid)
 /* slurmd calls the node by its short host name, or as its -N says. An agent that does not see the
  * slurmd (in a container with processes of its own) does not see supervisors either, and must not
  * take them for gone. */
-static void add_node(json_t *nodes, const char *pid)
+static void add_node(json_t *nodes, pid_t pid)
 {
-    char **argv = proctree_argv((pid_t)atoi(pid));
+    char **argv = proctree_argv(pid);
     char name[256] = "";
 
     if (!argv)
@@ -103,12 +131,21 @@ int local_look(struct local *local)
         return -1;
     }
     for (struct dirent *entry; (entry = readdir(proc));) {
-        if (!isdigit((unsigned char)entry->d_name[0]))
+        int process = isdigit((unsigned char)entry->d_name[0])
+                          ? openat(dirfd(proc), entry->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC)
+                          : -1;
+        char name[32];
+        uid_t uid;
+
+        if (process < 0)
             continue;
-        if (is_called(entry->d_name, "oomrun"))
-            add_job(local->jobs, entry->d_name);
-        else if (is_called(entry->d_name, "slurmd"))
-            add_node(local->nodes, entry->d_name);
+        if (identify(process, name, sizeof(name), &uid)) {
+            if (strcmp(name, "oomrun") == 0)
+                add_job(local->jobs, process, uid);
+            else if (strcmp(name, "slurmd") == 0 && uid == geteuid())
+                add_node(local->nodes, (pid_t)atoi(entry->d_name));
+        }
+        close(process);
     }
     closedir(proc);
     return 0;
@@ -121,7 +158,34 @@ void local_free(struct local *local)
     *local = (struct local){NULL, NULL};
 }
 
-bool local_is_orphan(const struct local *local, const char *node, const char *job)
+bool local_has_node(const struct local *local, const char *node)
 {
-    return *job && json_object_get(local->nodes, node) && !json_object_get(local->jobs, job);
+    return json_object_get(local->nodes, node) != NULL;
+}
+
+bool local_has_supervisor(const struct local *local, uid_t uid, const char *job)
+{
+    char any[32], one[128];
+
+    snprintf(any, sizeof(any), "%u/*", (unsigned)uid);
+    snprintf(one, sizeof(one), "%u/%s", (unsigned)uid, job);
+    return json_object_get(local->jobs, any) || json_object_get(local->jobs, one);
+}
+
+void local_list_nodes(const struct local *local, char *out, size_t size)
+{
+    size_t used = 0;
+    const char *name;
+    json_t *here;
+
+    out[0] = '\0';
+    json_object_foreach(local->nodes, name, here)
+    {
+        int n = snprintf(out + used, size - used, "%s%s", used ? "," : "", name);
+        if (n < 0 || (size_t)n >= size - used) {
+            out[used] = '\0';
+            return;
+        }
+        used += (size_t)n;
+    }
 }

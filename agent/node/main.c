@@ -2,17 +2,16 @@
 #include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/lib/log.h"
+#include "agent/lib/sealed.h"
 #include "agent/node/evidence.h"
 #include "agent/node/node.h"
 #include "agent/node/ray_watch.h"
@@ -45,6 +44,7 @@ struct agent {
     pid_t head_pid;          /* 0: not running */
     pid_t ray_pid, port_pid; /* likewise */
     pid_t lost_pid;          /* the comparison with the scheduler that is under way; 0: none */
+    bool lost_blind;         /* the last one could not be made */
     unsigned ticks;
     struct api *head;
     struct reports *reports;
@@ -81,34 +81,6 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 static bool has_role(const struct agent *agent, const char *role)
 {
     return strcmp(agent->config.role, "both") == 0 || strcmp(agent->config.role, role) == 0;
-}
-
-/* The database's directory belongs to the head's user, and only he may enter it. */
-static int prepare_database(const struct config *config, struct oom_error *err)
-{
-    char directory[4096];
-    snprintf(directory, sizeof(directory), "%s", config->database);
-    char *slash = strrchr(directory, '/');
-
-    if (!slash || slash == directory)
-        return oom_errorf(err, "database \"%s\" must be an absolute path", config->database);
-    *slash = '\0';
-    if (mkdir(directory, 0700) < 0 && errno != EEXIST)
-        return oom_errorf(err, "cannot make %s: %s", directory, strerror(errno));
-    const struct passwd *pw = *config->head_user ? getpwnam(config->head_user) : NULL;
-    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    struct stat st;
-    if (fd < 0 || fstat(fd, &st) < 0 || (st.st_mode & 022)) {
-        if (fd >= 0)
-            close(fd);
-        return oom_errorf(err, "the database's directory %s must not be writable for others",
-                          directory);
-    }
-    int rc = pw && geteuid() == 0 ? fchown(fd, pw->pw_uid, pw->pw_gid) : 0;
-    close(fd);
-    return rc < 0 ? oom_errorf(err, "cannot give %s to %s: %s", directory, config->head_user,
-                               strerror(errno))
-                  : 0;
 }
 
 /* A role of its own process, as the head's user. It executes this program anew, so that nothing of
@@ -172,8 +144,10 @@ static void on_child(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        if (pid == agent->lost_pid)
+        if (pid == agent->lost_pid) {
             agent->lost_pid = 0;
+            agent->lost_blind = WIFEXITED(status) && WEXITSTATUS(status) == LOST_BLIND;
+        }
         if (pid == agent->head_pid) {
             log_line(LOG_ERROR, "the head ended (status %d) and is started again", status);
             agent->head_pid = 0;
@@ -198,8 +172,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     (void)what;
     start_roles(agent);
     if (has_role(agent, "node") && agent->lost_pid == 0 && ++agent->ticks % LOST_EVERY_TICKS == 0)
-        agent->lost_pid =
-            lost_check(&agent->config, NULL, (struct lost_end){.status = -1, .restart = -1});
+        agent->lost_pid = lost_check_all(&agent->config, agent->lost_blind);
 }
 
 static void on_term(evutil_socket_t fd, short what, void *arg)
@@ -212,7 +185,7 @@ static void on_term(evutil_socket_t fd, short what, void *arg)
 static int open_sockets(struct agent *agent, struct oom_error *err)
 {
     if (has_role(agent, "head")) {
-        if (prepare_database(&agent->config, err) < 0)
+        if (database_prepare(&agent->config, err) < 0)
             return -1;
         agent->head_fd = socket_listen_stream(agent->config.head_socket, 0666, err);
         if (agent->head_fd < 0)
@@ -220,7 +193,8 @@ static int open_sockets(struct agent *agent, struct oom_error *err)
     }
     if (has_role(agent, "node")) {
         agent->node_fd = socket_bind_datagram(agent->config.node_socket, 0600, err);
-        if (agent->node_fd < 0 || late_directory(&agent->config, err) < 0)
+        if (agent->node_fd < 0 || late_directory(&agent->config, err) < 0 ||
+            lost_open(&agent->config, err) < 0)
             return -1;
     }
     return 0;
@@ -258,7 +232,7 @@ static int open_loop(struct agent *agent, struct oom_error *err)
     if (!local && !agent->config.head_url)
         return oom_errorf(err, "role node needs head_url: where is the head?");
     agent->head = api_open_head(local ? agent->config.head_socket : agent->config.head_url,
-                                HEAD_CALL_MS, err);
+                                agent->config.head_user, HEAD_CALL_MS, err);
     if (!agent->head)
         return -1;
     if (agent->node_fd < 0)
@@ -320,7 +294,11 @@ int main(int argc, char **argv)
         log_line(LOG_ERROR, "%s", err.text);
         return 2;
     }
+    /* For oomrun as an owner, which asks the same head. */
+    if (agent.options.config)
+        setenv("OOMRETRY_CONFIG", agent.options.config, 1);
     signal(SIGPIPE, SIG_IGN);
+    sealed_use_socket(agent.config.munge_socket);
     if (agent.options.child)
         return run_child(&agent);
     if (open_sockets(&agent, &err) == 0 && open_loop(&agent, &err) == 0) {

@@ -17,25 +17,20 @@
 
 enum { LOOK_EVERY_MS = 50, MAX_STUCK = 16 };
 
-static void set_or_unset(const char *name, const char *value)
-{
-    if (value)
-        setenv(name, value, 1);
-    else
-        unsetenv(name);
-}
-
-/* The owner's program starts with an environment of its own: nothing of the agent's, nothing of
- * the job's. */
+/* The owner's program starts with an environment of its own: nothing of the job's, and of the
+ * agent's only where this site has Slurm, MUNGE and the configuration. */
 static void clean_environment(const struct passwd *pw, const char *head)
 {
-    const char *conf = getenv("SLURM_CONF"), *config = getenv("OOMRETRY_CONFIG");
-    char *conf_copy = conf ? strdup(conf) : NULL, *config_copy = config ? strdup(config) : NULL;
+    static const char *const kept[] = {"SLURM_CONF", "OOMRETRY_CONFIG", "OOMRETRY_MUNGE_SOCKET"};
+    char *copies[sizeof(kept) / sizeof(kept[0])];
 
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+        copies[i] = getenv(kept[i]) ? strdup(getenv(kept[i])) : NULL;
     clearenv();
     setenv("PATH", "/usr/local/bin:/usr/bin:/bin", 1);
-    set_or_unset("SLURM_CONF", conf_copy);
-    set_or_unset("OOMRETRY_CONFIG", config_copy);
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+        if (copies[i])
+            setenv(kept[i], copies[i], 1);
     setenv("OOMRETRY_HEAD", head, 1);
     setenv("HOME", pw ? pw->pw_dir : "/", 1);
     setenv("USER", pw ? pw->pw_name : "", 1);

@@ -63,7 +63,7 @@ int ray_watch_run(const struct config *config)
     struct ray_cluster *clusters = calloc(count, sizeof(*clusters));
     int64_t *due_ms = calloc(count, sizeof(*due_ms));
     struct oom_signatures *signatures = sigset_load(&err);
-    struct api *head = api_open_head(config->head_socket, HEAD_CALL_MS, &err);
+    struct api *head = api_open_head(config->head_socket, config->head_user, HEAD_CALL_MS, &err);
 
     if (!clusters || !due_ms || !signatures || !head)
         goto fail;

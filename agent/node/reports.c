@@ -55,19 +55,20 @@ static void forward(struct reports *reports, char *text)
     struct oom_error err = {""};
 
     name_array_task(report);
-    json_object_set_new(report, "cluster", json_string(reports->config->cluster));
+    if (*reports->config->cluster)
+        json_object_set_new(report, "cluster", json_string(reports->config->cluster));
     int status = api_call(reports->head, "POST", "/v1/reports", report, &reply, &err);
     if (status != 200)
         log_line(LOG_WARNING, "a report of the plugin was not taken: %s", err.text);
     if (strcmp(json_get_string(report, "event", ""), "task_exit") == 0 &&
         strcmp(json_get_string(report, "step", ""), "batch") == 0 &&
         strcmp(json_get_string(report, "opted", ""), "1") == 0)
-        lost_check(reports->config, json_get_string(report, "job", ""),
-                   (struct lost_end){
-                       .status = atoi(json_get_string(report, "status", "0")) & 0xffff,
-                       .restart = atoi(json_get_string(report, "restart", "-1")),
-                       .unbegun = strcmp(json_get_string(report, "begun", ""), "0") == 0,
-                   });
+        lost_check_job(reports->config, json_get_string(report, "job", ""),
+                       (struct lost_end){
+                           .status = atoi(json_get_string(report, "status", "0")) & 0xffff,
+                           .restart = atoi(json_get_string(report, "restart", "-1")),
+                           .unbegun = strcmp(json_get_string(report, "begun", ""), "0") == 0,
+                       });
     json_decref(report);
     json_decref(reply);
 }

@@ -8,6 +8,7 @@
 
 #include "agent/evidence/otherlogs.h"
 #include "agent/lib/jsonget.h"
+#include "agent/lib/urlquery.h"
 #include "agent/run/body.h"
 #include "agent/run/findings.h"
 #include "agent/run/resume.h"
@@ -125,14 +126,15 @@ int next_begin(struct run *run, struct attempt *attempt, struct oom_error *err)
 
 int64_t next_reported_kills(struct run *run, const struct attempt *attempt)
 {
-    char path[160];
+    char path[512];
     json_t *reply = NULL, *task;
     int64_t kills = -1;
     size_t i;
 
     snprintf(path, sizeof(path), "/v1/reports/%s?since_ms=%lld", run->job,
              (long long)attempt->started_ms);
-    if (api_call(run->api, "GET", path, NULL, &reply, NULL) == 200)
+    if (urlquery_add(path, sizeof(path), "cluster", run->cluster) == 0 &&
+        api_call(run->api, "GET", path, NULL, &reply, NULL) == 200)
         json_array_foreach(json_object_get(reply, "tasks"), i, task)
         {
             int64_t count = json_get_int(task, "oom_kills", -1);

@@ -3,7 +3,11 @@
 
 A job's script starts a stand-in for a Relax trainer, which runs out of memory (in words, or for
 real) until something has been changed. Each start leaves a line in work/runs."""
+import contextlib
 import json
+import os
+import signal
+from pathlib import Path
 
 from book import ALIVE, OPEN
 from conftest import Job, wait_for
@@ -133,6 +137,33 @@ def runs(work):
     path = work / "runs"
     lines = path.read_text().splitlines() if path.exists() else []
     return [(line.split(maxsplit=2) + [""])[:3] for line in lines]
+
+
+def below(pid):
+    """A process and all its descendants."""
+    found = [pid]
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            found += below(int(child))
+    return found
+
+
+def kill_step(cluster, raw):
+    """slurmstepd of the batch step and everything below it, as when a node's memory is cleared:
+    nobody reports the end of the step, and Slurm goes on calling the job RUNNING."""
+    for entry in Path("/proc").iterdir():
+        try:
+            words = (entry / "cmdline").read_bytes() if entry.name.isdigit() else b""
+            mine = f"SLURM_CONF={cluster.conf}".encode() in (
+                (entry / "environ").read_bytes() if words.startswith(b"slurmstepd") else b"")
+        except OSError:
+            continue
+        if mine and words.startswith(f"slurmstepd: [{raw}.batch]".encode()):
+            for pid in below(int(entry.name)):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            return
+    raise AssertionError(f"no slurmstepd of job {raw}")
 
 
 def watched(job, kind):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table "Kinds of jobs" of docs/restarts.md, row by row: the table is the test."""
 import concurrent.futures
-import contextlib
 import os
 import signal
 import tempfile
@@ -70,39 +69,12 @@ class Row:
             return f"{failure}\n{outputs}"
 
 
-def below(pid):
-    """A process and all its descendants."""
-    found = [pid]
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            found += below(int(child))
-    return found
-
-
-def kill_step(row):
-    """slurmstepd of the batch step and everything below it, as when a node's memory is cleared:
-    nobody reports the end of the step, and Slurm goes on calling the job RUNNING."""
-    raw = kinds.runs(row.work)[0][0]  # a task of an array has an id of its own
-    for entry in Path("/proc").iterdir():
-        try:
-            words = (entry / "cmdline").read_bytes() if entry.name.isdigit() else b""
-            mine = f"SLURM_CONF={row.cluster.conf}".encode() in (
-                (entry / "environ").read_bytes() if words.startswith(b"slurmstepd") else b"")
-        except OSError:
-            continue
-        if mine and words.startswith(f"slurmstepd: [{raw}.batch]".encode()):
-            for pid in below(int(entry.name)):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            return
-    raise AssertionError(f"no slurmstepd of job {raw}")
-
-
 def play(row):
     row.submit()
     if row.row["cause"] == "slurmstepd killed":
         wait_for(row.failing, "the trainer to fail", 120)
-        kill_step(row)
+        # A task of an array has an id of its own.
+        kinds.kill_step(row.cluster, kinds.runs(row.work)[0][0])
     return row.outcome()
 
 

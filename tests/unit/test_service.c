@@ -233,6 +233,98 @@ static void a_start_that_is_told_late(void **state)
     json_decref(reply);
 }
 
+/* How many open attempts an agent is given, and whether it is to look after all. */
+static size_t open_for(struct head_fixture *f, uid_t uid, const char *cluster, const char *by,
+                       const char *nodes, bool blind, bool all)
+{
+    json_t *reply = NULL,
+           *query = json_pack("{s:s, s:s, s:s, s:s, s:s}", "scheduler", "slurm", "cluster", cluster,
+                              "turn", by, "nodes", nodes, "blind", blind ? "yes" : "");
+    struct service_request request = {.method = "GET",
+                                      .path = "/v1/attempts/open",
+                                      .query = query,
+                                      .uid = uid,
+                                      .admin = uid == 0};
+
+    assert_int_equal(service_handle(&f->service, &request, &reply), 200);
+    assert_int_equal(json_get_bool(reply, "all", !all), all);
+    size_t count = json_array_size(json_object_get(reply, "attempts"));
+    json_decref(reply);
+    json_decref(query);
+    return count;
+}
+
+static void begin_on(struct head_fixture *f, const char *cluster, const char *job, const char *node)
+{
+    json_t *body = head_begin_body(job, "t", 0);
+
+    json_object_set_new(body, "cluster", json_string(cluster));
+    json_object_set_new(body, "node", json_string(node));
+    json_decref(head_call(f, "POST", "/v1/attempts/begin", body, 200));
+}
+
+static void one_agent_of_a_cluster_looks_after_all(void **state)
+{
+    struct head_fixture *f = *state;
+
+    begin_on(f, "tux", "1", "n1");
+    begin_on(f, "tux", "2", "n2");
+    begin_on(f, "wolf", "1", "n1");
+    assert_int_equal(open_for(f, 0, "TUX", "head", "", false, true), 2);
+    assert_int_equal(open_for(f, 0, "wolf", "w1", "n1", false, true), 1);
+    assert_int_equal(open_for(f, 0, "tux", "a1", "n1", false, false), 1);
+    assert_int_equal(open_for(f, 0, "tux", "a7", "n7,n12", false, false), 0);
+    assert_int_equal(open_for(f, 0, "tux", "head", "", false, true), 2);
+    /* It cannot reach the controller, and another one may. */
+    assert_int_equal(open_for(f, 0, "tux", "head", "", true, false), 0);
+    assert_int_equal(open_for(f, 0, "tux", "a1", "n1", false, true), 2);
+    assert_int_equal(open_for(f, 0, "tux", "head", "", false, false), 0);
+    /* Where there is no other it goes on trying. */
+    assert_int_equal(open_for(f, 0, "wolf", "w1", "n1", true, true), 1);
+    /* Nobody else has a say in it. */
+    assert_int_equal(open_for(f, ALICE, "cat", "me", "n1", false, false), 0);
+    assert_int_equal(open_for(f, 0, "cat", "c1", "n1", false, true), 0);
+}
+
+static size_t reported(struct head_fixture *f, const char *job, const char *cluster)
+{
+    char path[64];
+    json_t *reply = NULL, *query = json_pack("{s:s}", "cluster", cluster);
+    struct service_request request = {.method = "GET", .path = path, .query = query, .admin = true};
+
+    snprintf(path, sizeof(path), "/v1/reports/%s", job);
+    assert_int_equal(service_handle(&f->service, &request, &reply), 200);
+    size_t count = json_array_size(json_object_get(reply, "tasks"));
+    json_decref(reply);
+    json_decref(query);
+    return count;
+}
+
+static void report(struct head_fixture *f, const char *job, const char *cluster, const char *opted)
+{
+    json_decref(head_call_as(f, 0, "POST", "/v1/reports",
+                             json_pack("{s:s, s:s, s:s, s:s}", "event", "task_exit", "job", job,
+                                       "cluster", cluster, "opted", opted),
+                             200));
+}
+
+static void reports_of_other_jobs_are_not_kept(void **state)
+{
+    struct head_fixture *f = *state;
+
+    begin_on(f, "tux", "1", "n1");
+    report(f, "1", "tux", "1");
+    report(f, "2", "tux", "0");
+    report(f, "3", "tux", "1"); /* its begin is on the way */
+    report(f, "1", "wolf", "1");
+    assert_int_equal(reported(f, "1", "tux"), 1);
+    assert_int_equal(reported(f, "1", ""), 2);
+    assert_int_equal(reported(f, "2", "tux"), 0);
+    assert_int_equal(reported(f, "3", "Tux"), 1);
+    report(f, "1", "cat", "0"); /* a step with an environment of its own */
+    assert_int_equal(reported(f, "1", "cat"), 1);
+}
+
 static bool first_open_is_done(struct head_fixture *f)
 {
     json_t *reply = head_call(f, "GET", "/v1/attempts/open", NULL, 200);
@@ -945,6 +1037,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_forgotten_id_goes_to_a_resubmission, head_setup,
                                         head_teardown),
         cmocka_unit_test_setup_teardown(a_lost_job_is_not_taken_for_its_successor, head_setup,
+                                        head_teardown),
+        cmocka_unit_test_setup_teardown(one_agent_of_a_cluster_looks_after_all, head_setup,
+                                        head_teardown),
+        cmocka_unit_test_setup_teardown(reports_of_other_jobs_are_not_kept, head_setup,
                                         head_teardown),
         cmocka_unit_test_setup_teardown(a_forgotten_start_keeps_its_lineage, head_setup,
                                         head_teardown),
