@@ -5,7 +5,6 @@
 
 #include "agent/ctl/ctl.h"
 #include "agent/lib/config.h"
-#include "agent/lib/sealed.h"
 
 enum { KEY_JSON = 0x1000, KEY_DB, KEY_HEAD }; /* out of the way of the verbs' own */
 
@@ -60,7 +59,6 @@ struct api *ctl_open(const struct ctl_common *common, struct oom_error *err)
         return api_open_head(common->head, "", CTL_TIMEOUT_MS, err);
     if (config_load(NULL, &config, err) < 0)
         return NULL;
-    sealed_use_socket(config.munge_socket);
     struct api *api = api_open_head(common->head, config.head_user, CTL_TIMEOUT_MS, err);
     config_free(&config);
     return api;

@@ -19,13 +19,13 @@ enum { CLAIM_MS = 60000, TURN_MS = 15000 };
  * not compare lately, leaves that to another if there is one. */
 static bool take_turn(struct service *service, const char *cluster, const char *by, bool blind)
 {
-    struct service_turn *turn = NULL;
+    struct service_turn *turn = &service->turns[0];
     int64_t now_ms = db_now_ms();
 
     for (size_t i = 0; i < sizeof(service->turns) / sizeof(service->turns[0]); i++) {
         struct service_turn *at = &service->turns[i];
         bool same = at->by[0] && strcasecmp(at->cluster, cluster) == 0;
-        if (same || !turn || at->until_ms < turn->until_ms)
+        if (same || at->until_ms < turn->until_ms)
             turn = at;
         if (same)
             break;

@@ -101,11 +101,8 @@ static struct api *open_configured(bool needed, int timeout_ms, struct oom_error
     struct config config;
     struct api *api = NULL;
 
-    if (head && *head == '/')
-        return api_open_head(head, "", timeout_ms, err);
     if (config_load(NULL, &config, err) < 0)
-        return NULL;
-    sealed_use_socket(config.munge_socket);
+        return head && *head == '/' ? api_open_head(head, "", timeout_ms, err) : NULL;
     if (!head || !*head)
         head = config.head_url && !config.head_is_local ? config.head_url : NULL;
     if (!head && (needed || access(config.head_socket, R_OK | W_OK) == 0))

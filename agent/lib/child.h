@@ -25,10 +25,10 @@ struct child_result {
     bool cut; /* there was more */
 };
 
-/* Runs argv[0] (looked up there, then in PATH) with the caller's environment, but for what would have
- * Slurm's programs answer in another form (SQUEUE_FORMAT, SLURM_TIME_FORMAT and the like). 0 when it
- * ran to its end within the time, whatever its status; -1 and err otherwise (then it has been
- * killed). */
+/* Runs argv[0] (looked up there, then in PATH) with the caller's environment, but for what would
+ * have Slurm's programs answer in another form (SQUEUE_FORMAT, SLURM_TIME_FORMAT and the like). 0
+ * when it ran to its end within the time, whatever its status; -1 and err otherwise (then it has
+ * been killed). */
 int child_run(const char *const *argv, int timeout_ms, struct child_result *result,
               struct oom_error *err);
 void child_result_free(struct child_result *result);

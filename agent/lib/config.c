@@ -8,6 +8,7 @@
 #include <yaml.h>
 
 #include "agent/lib/child.h"
+#include "agent/lib/sealed.h"
 #include "agent/sched/ray.h"
 
 enum kind { TEXT, LIST, NUMBER, REAL, TRUTH };
@@ -245,6 +246,7 @@ int config_load(const char *path, struct config *config, struct oom_error *err)
         rc = oom_errorf(err, "%s: slurm_bin: \"%s\" is no absolute path", path, config->slurm_bin);
     if (rc == 0) {
         child_look_first_in(config->slurm_bin);
+        sealed_use_socket(config->munge_socket);
         return 0;
     }
 fail:

@@ -40,7 +40,8 @@ struct config {
     struct service_limits limits;
 };
 
-/* `path` NULL: $OOMRETRY_CONFIG, else CONFIG_PATH. Tells child.h of slurm_bin. */
+/* `path` NULL: $OOMRETRY_CONFIG, else CONFIG_PATH. Tells child.h of slurm_bin, and
+ * sealed.h of munge_socket. */
 int config_load(const char *path, struct config *config, struct oom_error *err);
 void config_free(struct config *config);
 

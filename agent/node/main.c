@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "agent/lib/log.h"
-#include "agent/lib/sealed.h"
 #include "agent/node/evidence.h"
 #include "agent/node/node.h"
 #include "agent/node/ray_watch.h"
@@ -298,7 +297,6 @@ int main(int argc, char **argv)
     if (agent.options.config)
         setenv("OOMRETRY_CONFIG", agent.options.config, 1);
     signal(SIGPIPE, SIG_IGN);
-    sealed_use_socket(agent.config.munge_socket);
     if (agent.options.child)
         return run_child(&agent);
     if (open_sockets(&agent, &err) == 0 && open_loop(&agent, &err) == 0) {
