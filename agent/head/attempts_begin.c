@@ -6,8 +6,11 @@
 
 #include "agent/head/attempts.h"
 #include "agent/head/scope.h"
+#include "agent/head/sound.h"
 #include "agent/lib/jsonget.h"
 #include "db/lineages.h"
+
+enum { MAX_OPTIONS_BYTES = 16 * 1024 };
 
 /* Lines of logs are of no use later, and they are most of the database. */
 #define KEEP_EVIDENCE_MS (INT64_C(180) * 24 * 3600 * 1000)
@@ -276,6 +279,8 @@ static int begin(struct service *service, const struct service_request *request,
 
     if (!*job)
         return service_refuse(400, err, "member \"job\" is missing");
+    if (!sound_size(json_object_get(request->body, "options"), MAX_OPTIONS_BYTES))
+        return service_refuse(413, err, "member \"options\" is over %d bytes", MAX_OPTIONS_BYTES);
     int status = find(service, request, &lineage, err);
     if (status == 0 && !lineage) {
         int64_t id = create(service, request, job, err);

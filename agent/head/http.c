@@ -20,7 +20,7 @@
 
 enum {
     MAX_HEADERS_BYTES = 32 * 1024,
-    MAX_BODY_BYTES = 8 * 1024 * 1024,
+    MAX_BODY_BYTES = 1024 * 1024, /* as much as a MUNGE credential holds */
     TIMEOUT_S = 20,
     MAX_PATH_BYTES = 512,
 };

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/head/sound.h"
 #include "agent/lib/paths.h"
 #include "db/policies.h"
 
@@ -122,6 +123,8 @@ static int dispatch(struct service *service, const struct service_request *reque
     const char *args[MAX_SEGMENTS];
     bool known = false;
 
+    if (!sound_body(request->body))
+        return service_refuse(400, err, "the body is nested too deep or has too many members");
     int n = snprintf(path, sizeof(path), "%s", request->path);
     int count = n < 0 || (size_t)n >= sizeof(path) ? -1 : split(path, segments);
     for (size_t i = 0; count > 0 && i < sizeof(routes) / sizeof(routes[0]); i++) {

@@ -145,6 +145,45 @@ static void numbers_beyond_all_measure(void **state)
     json_decref(head_call_as(f, 0, "GET", "/v1/budget", NULL, 200));
 }
 
+/* SQLite's functions refuse what is nested so deep, in whatever statement meets it. */
+static void bodies_without_measure(void **state)
+{
+    struct head_fixture *f = *state;
+    json_t *deep = json_object(), *values = json_object(), *body;
+    char name[16];
+
+    for (int i = 0; i < 2010; i++)
+        deep = json_pack("{s:o}", "a", deep);
+    body = head_begin_body("1", "t", 0);
+    json_object_set(body, "options", deep);
+    json_decref(head_call_as(f, ALICE, "POST", "/v1/attempts/begin", body, 400));
+    json_decref(head_call_as(f, 0, "GET", "/v1/attempts/open", NULL, 200));
+
+    json_int_t id = lineage_of(head_begin(f, "2", "t2", 0));
+    body = head_oom_end(id, 1, "12288");
+    json_object_set_new(json_object_get(body, "incident"), "more", deep);
+    json_decref(head_call_as(f, ALICE, "POST", "/v1/attempts/end", body, 400));
+    json_decref(head_call_as(f, 0, "GET", "/v1/report", NULL, 200));
+
+    /* Each is looked up among those before it: these took the head a minute. */
+    for (int i = 0; i < 20000; i++) {
+        snprintf(name, sizeof(name), "k%d", i);
+        json_object_set_new(values, name, json_pack("{s:s}", "value", "1"));
+    }
+    body = head_oom_end(id, 1, "12288");
+    json_object_set_new(body, "values", values);
+    json_decref(head_call_as(f, ALICE, "POST", "/v1/attempts/end", body, 400));
+
+    /* Kept for as long as the lineage is. */
+    char *text = malloc(100001);
+    memset(text, 'x', 100000);
+    text[100000] = '\0';
+    body = head_begin_body("3", "t3", 0);
+    json_object_set_new(json_object_get(body, "options"), "note", json_string(text));
+    json_decref(head_call_as(f, ALICE, "POST", "/v1/attempts/begin", body, 413));
+    free(text);
+}
+
 /* Supervisors that were killed by hand: nobody reports the end of their attempts. */
 static void evidence_without_an_end_is_forgotten_too(void **state)
 {
@@ -248,6 +287,7 @@ int main(void)
                                         head_teardown),
         cmocka_unit_test_setup_teardown(names_of_jobs_are_not_lineages, head_setup, head_teardown),
         cmocka_unit_test_setup_teardown(numbers_beyond_all_measure, head_setup, head_teardown),
+        cmocka_unit_test_setup_teardown(bodies_without_measure, head_setup, head_teardown),
         cmocka_unit_test_setup_teardown(evidence_without_an_end_is_forgotten_too, head_setup,
                                         head_teardown),
         cmocka_unit_test_setup_teardown(installations_that_take_turns, head_setup, head_teardown),
