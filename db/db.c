@@ -52,13 +52,13 @@ static int set_journal(struct db *db, bool shared_memory, struct oom_error *err)
     return sql_error(db, err, "cannot set up the journal");
 }
 
-static int migrate(struct db *db, const char *path, struct oom_error *err)
+static int migrate(struct db *db, struct oom_error *err)
 {
     int64_t version = 0;
     char pragma[64];
 
     if (db_get_int(db, err, 0, &version, "PRAGMA user_version", "") < 0)
-        return oom_error_prefix(err, "%s", path);
+        return -1;
     if (version == db_migration_count)
         return 0;
     /* IMMEDIATE: of two programs that open a new file at once, one migrates. */
@@ -68,9 +68,9 @@ static int migrate(struct db *db, const char *path, struct oom_error *err)
         goto fail;
     if (version > db_migration_count) {
         oom_errorf(err,
-                   "database %s is of version %lld, this program knows up to %d: "
+                   "the database is of version %lld, this program knows up to %d: "
                    "install the newer oomretry that wrote it",
-                   path, (long long)version, db_migration_count);
+                   (long long)version, db_migration_count);
         goto fail;
     }
     for (; version < db_migration_count; version++)
@@ -82,7 +82,7 @@ static int migrate(struct db *db, const char *path, struct oom_error *err)
     return 0;
 fail:
     sqlite3_exec(db->sql, "ROLLBACK", NULL, NULL, NULL);
-    return oom_error_prefix(err, "%s", path);
+    return -1;
 }
 
 /* A write-ahead log is memory shared by all who have the database open: they must be on one
@@ -133,11 +133,11 @@ struct db *db_open(const char *path, struct oom_error *err)
         goto fail;
     }
     sqlite3_busy_timeout(db->sql, BUSY_TIMEOUT_MS);
-    if (set_journal(db, is_on_this_machine(path), err) < 0 ||
-        exec(db, "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON", err) < 0 ||
-        migrate(db, path, err) < 0)
-        goto fail;
-    return db;
+    if (set_journal(db, is_on_this_machine(path), err) == 0 &&
+        exec(db, "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON", err) == 0 &&
+        migrate(db, err) == 0)
+        return db;
+    oom_error_prefix(err, "%s", path);
 fail:
     db_close(db);
     return NULL;
