@@ -121,6 +121,7 @@ static void a_state_directory_of_somebody_else(void **state)
     assert_int_equal(paths_state_dir(made, sizeof(made), NULL), 0);
     assert_string_equal(made, elsewhere);
     rmdir(path);
+    rmdir(elsewhere);
     unsetenv("XDG_STATE_HOME");
 }
 
