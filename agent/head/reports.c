@@ -56,7 +56,8 @@ int reports_add(struct service *service, const struct service_request *request,
                : 200;
 }
 
-/* args[0]: the job; query since_ms: only tasks that ended since then; cluster: only there. */
+/* args[0]: the job; query lineage, attempt: only tasks that ended since that attempt began, both by
+ * this machine's clock; cluster: only there. */
 int reports_of_job(struct service *service, const struct service_request *request,
                    const char *const *args, json_t **reply, struct oom_error *err)
 {
@@ -64,11 +65,13 @@ int reports_of_job(struct service *service, const struct service_request *reques
         service->db,
         db_query(service->db, err,
                  "SELECT step, node, task, restart, status, oom_kills, peak_bytes, limit_bytes, "
-                 "at_ms FROM task_exit WHERE job = ?1 AND (?2 OR uid = ?3) AND at_ms >= ?4 "
-                 "AND (?5 = '' OR cluster = '' OR cluster = ?5 COLLATE NOCASE) "
+                 "at_ms FROM task_exit WHERE job = ?1 AND (?2 OR uid = ?3) AND at_ms >= "
+                 "coalesce((SELECT started_ms FROM attempt WHERE lineage = ?4 AND number = ?5), 0) "
+                 "AND (?6 = '' OR cluster = '' OR cluster = ?6 COLLATE NOCASE) "
                  "ORDER BY at_ms LIMIT 10000",
-                 "siiis", args[0], (int64_t)request->admin, (int64_t)request->uid,
-                 (int64_t)atoll(json_get_string(request->query, "since_ms", "0")),
+                 "siiiis", args[0], (int64_t)request->admin, (int64_t)request->uid,
+                 (int64_t)atoll(json_get_string(request->query, "lineage", "0")),
+                 (int64_t)atoll(json_get_string(request->query, "attempt", "0")),
                  json_get_string(request->query, "cluster", "")),
         err);
 

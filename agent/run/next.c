@@ -131,8 +131,9 @@ int64_t next_reported_kills(struct run *run, const struct attempt *attempt)
     int64_t kills = -1;
     size_t i;
 
-    snprintf(path, sizeof(path), "/v1/reports/%s?since_ms=%lld", run->job,
-             (long long)attempt->started_ms);
+    /* The head's clock says when the attempt began and when its tasks ended. */
+    snprintf(path, sizeof(path), "/v1/reports/%s?lineage=%lld&attempt=%lld", run->job,
+             (long long)attempt->lineage, (long long)attempt->number);
     if (urlquery_add(path, sizeof(path), "cluster", run->cluster) == 0 &&
         api_call(run->api, "GET", path, NULL, &reply, NULL) == 200)
         json_array_foreach(json_object_get(reply, "tasks"), i, task)

@@ -72,6 +72,38 @@ static void one_acts_at_a_time(void **state)
     assert_true(claim(f, id, "node:a:4", false));
 }
 
+static json_int_t tasks_of(struct head_fixture *f, const json_t *query)
+{
+    json_t *reply = NULL;
+    struct service_request request = {
+        .method = "GET", .path = "/v1/reports/1", .query = query, .uid = ALICE};
+
+    assert_int_equal(service_handle(&f->service, &request, &reply), 200);
+    json_int_t count = (json_int_t)json_array_size(json_object_get(reply, "tasks"));
+    json_decref(reply);
+    return count;
+}
+
+/* A node's clock may be minutes before or behind the head's: when an attempt began is the head's to
+ * say, as it says when a task has ended. */
+static void what_ended_in_an_attempt(void **state)
+{
+    struct head_fixture *f = *state;
+    json_int_t id = lineage_of(head_begin(f, "1", "t", 0));
+    json_t *query = json_pack("{s:s, s:s}", "lineage", "1", "attempt", "1");
+
+    assert_int_equal(id, 1);
+    json_decref(head_call_as(f, 0, "POST", "/v1/reports",
+                             json_pack("{s:s, s:s, s:s, s:s, s:s}", "event", "task_exit", "job",
+                                       "1", "uid", "2001", "oom_kill", "1", "step", "0"),
+                             200));
+    assert_int_equal(tasks_of(f, query), 1);
+    db_run(f->service.db, NULL, "UPDATE task_exit SET at_ms = at_ms - 60000", "");
+    assert_int_equal(tasks_of(f, query), 0);
+    assert_int_equal(tasks_of(f, NULL), 1);
+    json_decref(query);
+}
+
 /* --- who sees what ------------------------------------------------------------------------------
  */
 
@@ -283,6 +315,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(one_acts_at_a_time, head_setup, head_teardown),
+        cmocka_unit_test_setup_teardown(what_ended_in_an_attempt, head_setup, head_teardown),
         cmocka_unit_test_setup_teardown(a_backtest_tells_of_ones_own_failures, head_setup,
                                         head_teardown),
         cmocka_unit_test_setup_teardown(names_of_jobs_are_not_lineages, head_setup, head_teardown),
