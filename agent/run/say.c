@@ -101,7 +101,7 @@ void say_decision(const struct run *run, const struct oom_incident *incident,
         for (size_t k = 0; !where && written && k < written->count; k++)
             if (strcmp(written->items[k].knob, edit->knob) == 0)
                 where = written->items[k].where;
-        char line[32] = "";
+        char line[600] = "";
         if (where && strncmp(where, "script:", 7) == 0)
             snprintf(line, sizeof(line), "script line %s: ", where + 7);
         else if (where && *where)

@@ -507,3 +507,18 @@ def test_a_directory_that_cannot_be_written_to(place):
     (where / 'conf').chmod(0o700)
     assert p.returncode == 0, p.stdout + p.stderr
     assert not [name for name in os.listdir(where) if 'oomrun' in name]
+
+
+def test_where_a_change_was_written_is_said_in_full(place):
+    """A file's name is longer than a line number."""
+    directory, env = place
+    config = directory / 'configs/a-directory-of-some-length/deepspeed-zero2.json'
+    config.parent.mkdir(parents=True)
+    config.write_text('{"train_micro_batch_size_per_gpu": "auto",\n "zero_optimization": {"stage": 2}}\n')
+    (directory / 'bin/python3').write_text(f'#!/bin/bash\necho {OOM!r}\nexit 1\n')
+    (directory / 'train.sh').write_text(
+        'python3 -m trl.scripts.sft --per_device_train_batch_size 1 --gradient_accumulation_steps 8 '
+        '--gradient_checkpointing true --deepspeed configs/a-directory-of-some-length/deepspeed-zero2.json\n')
+    said = subprocess.run([OOMRUN, '--', 'bash', 'train.sh'], cwd=directory, env=env, capture_output=True, text=True,
+                          timeout=60).stderr
+    assert 'configs/a-directory-of-some-length/deepspeed-zero2.json:2: add ds:' in said, said
