@@ -96,8 +96,9 @@ int attempts_open(struct service *service, const struct service_request *request
     return 200;
 }
 
-/* body: lineage, attempt, by. Reply {"granted": true|false}. Who has it may claim it again, and so
- * keeps it; "release": true gives it back, and what it was claimed by stays on record. */
+/* body: lineage, attempt, by. Reply {"granted": true|false}. It holds for the lineage: who finishes
+ * an attempt also starts the next one. Who has it may claim it again, and so keeps it; "release":
+ * true gives it back, and who had it stays on record. */
 int attempts_claim(struct service *service, const struct service_request *request,
                    const char *const *args, json_t **reply, struct oom_error *err)
 {
@@ -111,9 +112,10 @@ int attempts_claim(struct service *service, const struct service_request *reques
     /* A clock that was set back must not make a claim last. */
     if (db_run(service->db, err,
                "UPDATE attempt SET claimed_by = ?1, claimed_ms = iif(?8, 0, ?2) "
-               "WHERE lineage = ?3 AND number = ?4 AND state IN ('running', 'intended') "
-               "AND (claimed_by = ?1 OR (NOT ?8 AND (claimed_by IS NULL "
-               "OR claimed_ms NOT BETWEEN ?2 - ?5 AND ?2 + ?5))) "
+               "WHERE lineage = ?3 AND number = ?4 AND (claimed_by = ?1 OR (NOT ?8 "
+               "AND state IN ('running', 'intended') AND NOT EXISTS (SELECT 1 FROM attempt o "
+               "WHERE o.lineage = ?3 AND o.claimed_by <> ?1 "
+               "AND o.claimed_ms BETWEEN ?2 - ?5 AND ?2 + ?5))) "
                "AND EXISTS (SELECT 1 FROM lineage WHERE id = ?3 AND (?6 OR uid = ?7))",
                "siiiiiii", by, now, json_get_int(request->body, "lineage", 0),
                json_get_int(request->body, "attempt", 0), (int64_t)CLAIM_MS,

@@ -40,16 +40,41 @@ static int64_t number(struct head_fixture *f, const char *sql)
 /* --- who acts -----------------------------------------------------------------------------------
  */
 
-static bool claim(struct head_fixture *f, json_int_t lineage, const char *by, bool release)
+static bool claim_of(struct head_fixture *f, json_int_t lineage, int attempt, const char *by,
+                     bool release)
 {
     json_t *reply = head_call_as(f, 0, "POST", "/v1/attempts/claim",
-                                 json_pack("{s:I, s:i, s:s, s:b}", "lineage", lineage, "attempt", 1,
-                                           "by", by, "release", (int)release),
+                                 json_pack("{s:I, s:i, s:s, s:b}", "lineage", lineage, "attempt",
+                                           attempt, "by", by, "release", (int)release),
                                  200);
     bool granted = json_get_bool(reply, "granted", false);
 
     json_decref(reply);
     return granted;
+}
+
+static bool claim(struct head_fixture *f, json_int_t lineage, const char *by, bool release)
+{
+    return claim_of(f, lineage, 1, by, release);
+}
+
+/* Who has found the end of an attempt is about to start the next one. */
+static void the_next_attempt_is_claimed_with_it(void **state)
+{
+    struct head_fixture *f = *state;
+    json_int_t id = lineage_of(head_begin(f, "1", "t", 0));
+    json_int_t other = lineage_of(head_begin(f, "2", "u", 0));
+
+    assert_true(claim(f, id, "node:a:1", false));
+    json_decref(head_call(f, "POST", "/v1/attempts/end", head_oom_end(id, 1, "12288"), 200));
+    assert_false(claim_of(f, id, 2, "node:a:2", false));
+    assert_true(claim(f, other, "node:a:2", false));
+    assert_true(claim(f, id, "node:a:1", false));
+    db_run(f->service.db, NULL, "UPDATE attempt SET claimed_ms = claimed_ms - 61000", "");
+    assert_true(claim(f, id, "node:a:1", false)); /* still at work */
+    assert_false(claim_of(f, id, 2, "node:a:2", false));
+    assert_true(claim(f, id, "node:a:1", true));
+    assert_true(claim_of(f, id, 2, "node:a:2", false));
 }
 
 static void one_acts_at_a_time(void **state)
@@ -315,6 +340,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(one_acts_at_a_time, head_setup, head_teardown),
+        cmocka_unit_test_setup_teardown(the_next_attempt_is_claimed_with_it, head_setup,
+                                        head_teardown),
         cmocka_unit_test_setup_teardown(what_ended_in_an_attempt, head_setup, head_teardown),
         cmocka_unit_test_setup_teardown(a_backtest_tells_of_ones_own_failures, head_setup,
                                         head_teardown),
