@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parts of a decision: what names mean (decide_env.c), what the lineage has seen
- * (decide_lineage.c), what one rung would do (decide_rung.c). */
+ * The parts of a decision: what names mean (decide_env.c, decide_facts.c), what the lineage
+ * has seen (decide_lineage.c), what one rung would do (decide_rung.c). */
 #ifndef POLICIES_DECIDE_IMPL_H
 #define POLICIES_DECIDE_IMPL_H
 
@@ -37,8 +37,22 @@ bool env_number(struct decide_env *env, const struct oom_expr *expr, double *out
 const char *env_knob_text(const struct decide_env *env, const struct knob *knob, bool old);
 void env_knob_value(const struct decide_env *env, const struct knob *knob, bool old,
                     struct oom_expr_value *out);
+
+/* --- decide_facts.c -----------------------------------------------------------------------------
+ */
+
+/* "short_bytes" of the incident, a number out of its message ("message.…"), and what is known of
+ * the job. NULL or unknown where nothing is. */
+void facts_of_incident(const struct oom_incident *incident, const char *name,
+                       struct oom_expr_value *out);
+void facts_of_message(const struct decide_env *env, const char *name, struct oom_expr_value *out);
+void facts_of_job(const struct decide_env *env, const char *name, struct oom_expr_value *out);
+
 /* "64G", "65536": MiB, as Slurm reads it. */
-bool env_read_mem_mib(const char *text, double *out);
+bool facts_read_mem_mib(const char *text, double *out);
+
+/* One of these, be it upper or lower case; NULL-terminated. */
+bool facts_is_word(const char *text, const char *const *words);
 
 /* --- decide_lineage.c ---------------------------------------------------------------------------
  */

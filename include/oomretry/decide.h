@@ -34,9 +34,10 @@ struct oom_step {
 };
 
 /* Everything a decision may depend on. Facts that are not knobs are values too, under reserved
- * names: "slurm.mem_bytes", "slurm.mem_max_bytes", "slurm.nodes", "slurm.gpus",
- * "slurm.time_left_s", "attempt.seconds", "attempt.oom_kills", "allocation" ("gone": its supervisor
- * is), "scheduler" ("slurm", "ray", "none"), "requeue_allowed", "fileroot_shared". */
+ * names: "slurm.mem_mib", "slurm.mem_max_mib", "slurm.nodes", "slurm.gpus", "slurm.time_left_s",
+ * "ray.memory_max_bytes", "launch.processes", "attempt.seconds", "attempt.oom_kills",
+ * "failed.node", "allocation" ("gone": its supervisor is), "scheduler" ("slurm", "ray", "none"),
+ * "requeue_allowed", "fileroot_shared", "package.NAME" ("true", "false"). */
 struct oom_case {
     const struct oom_incident *incident;
     const struct oom_values *values;
