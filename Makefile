@@ -203,7 +203,8 @@ install: all
 	install -d $(DEST)/bin $(DEST)/sbin $(DEST)/libexec/oomretry $(DEST)/lib/slurm \
 		$(DEST)/share/oomretry/signatures $(DEST)/share/oomretry/frameworks \
 		$(DEST)/share/oomretry/examples $(DEST)/share/man/man1 $(DEST)/share/man/man8 \
-		$(DEST)/share/doc/oomretry $(DEST)/share/bash-completion/completions
+		$(DEST)/share/doc/oomretry/docs $(DEST)/share/bash-completion/completions \
+		$(DEST)/lib/systemd/system
 	install -m 755 $(BUILD)/bin/oomctl $(BUILD)/bin/oomrun $(DEST)/bin/
 	install -m 755 $(BUILD)/sbin/oomagent $(DEST)/sbin/
 	install -m 755 $(BUILD)/libexec/oomretry/* $(DEST)/libexec/oomretry/
@@ -211,12 +212,16 @@ install: all
 	install -m 644 policies/signatures/*.json $(DEST)/share/oomretry/signatures/
 	install -m 644 policies/frameworks/*.json $(DEST)/share/oomretry/frameworks/
 	install -m 644 contrib/completions/oomctl $(DEST)/share/bash-completion/completions/
-	@for f in contrib/examples/*; do [ ! -f "$$f" ] || install -m 644 "$$f" $(DEST)/share/oomretry/examples/; done
+	@for f in contrib/examples/*; do install -m 644 "$$f" $(DEST)/share/oomretry/examples/; done
+	install -m 644 contrib/systemd/oomagent.service $(DEST)/lib/systemd/system/
+	@sed -i '/^#/!s|/usr/local|$(PREFIX)|g' $(DEST)/share/oomretry/examples/* $(DEST)/lib/systemd/system/oomagent.service
 	@for f in contrib/man/*.[18]; do [ ! -f "$$f" ] || install -m 644 "$$f" $(DEST)/share/man/man$${f##*.}/; done
-	@for f in README.md LICENSE docs/*.md; do [ ! -f "$$f" ] || install -m 644 "$$f" $(DEST)/share/doc/oomretry/; done
+	install -m 644 README.md LICENSE $(DEST)/share/doc/oomretry/
+	install -m 644 docs/*.md $(DEST)/share/doc/oomretry/docs/
 
 uninstall:
-	rm -f $(DEST)/bin/oomctl $(DEST)/bin/oomrun $(DEST)/sbin/oomagent $(DEST)/lib/slurm/spank_oomretry.so
+	rm -f $(DEST)/bin/oomctl $(DEST)/bin/oomrun $(DEST)/sbin/oomagent $(DEST)/lib/slurm/spank_oomretry.so \
+		$(DEST)/lib/systemd/system/oomagent.service
 	rm -f $(DEST)/share/man/man1/oomctl.1 $(DEST)/share/man/man1/oomrun.1 $(DEST)/share/man/man8/oomagent.8 \
 		$(DEST)/share/man/man8/spank_oomretry.8 $(DEST)/share/bash-completion/completions/oomctl
 	rm -rf $(DEST)/libexec/oomretry $(DEST)/share/oomretry $(DEST)/share/doc/oomretry
