@@ -22,7 +22,8 @@ static const struct argp_option option_table[] = {
     {"user", KEY_USER, "USER", 0, "lineages of this user (administrators)", 0},
     {"all", KEY_ALL, NULL, 0, "lineages of all users (administrators)", 0},
     {"since", KEY_SINCE, "T", 0, "not older than: 2h, 3d, or a date 2026-11-29", 0},
-    {"state", KEY_STATE, "S", 0, "running, waiting, completed, failed, stopped, cancelled", 0},
+    {"state", KEY_STATE, "S", 0, "running, waiting, completed, failed, stopped, held, cancelled",
+     0},
     {"limit", KEY_LIMIT, "N", 0, "at most N lineages (default 50)", 0},
     {NULL, 0, NULL, 0, NULL, 0},
 };
@@ -32,6 +33,17 @@ struct arguments {
     char path[1024];
     const char *job;
 };
+
+static bool is_state(const char *word)
+{
+    static const char *const states[] = {"running", "waiting", "completed", "failed",
+                                         "stopped", "held",    "cancelled"};
+
+    for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
+        if (strcmp(word, states[i]) == 0)
+            return true;
+    return false;
+}
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
@@ -47,6 +59,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case KEY_USER:
         return urlquery_add(a->path, sizeof(a->path), "user", arg) ? EINVAL : 0;
     case KEY_STATE:
+        if (!is_state(arg))
+            argp_error(state, "--state is running, waiting, completed, failed, stopped, held or "
+                              "cancelled");
         return urlquery_add(a->path, sizeof(a->path), "state", arg) ? EINVAL : 0;
     case KEY_LIMIT:
         return urlquery_add(a->path, sizeof(a->path), "limit", arg) ? EINVAL : 0;
@@ -149,7 +164,8 @@ int ctl_history(int argc, char **argv)
         print_tree(reply);
         story_advise_back(reply);
     } else if (json_array_size(json_object_get(reply, "lineages")) == 0) {
-        puts("No lineages yet: nothing has run under oomretry here.");
+        puts(strchr(a.path, '?') ? "No lineage is like that."
+                                 : "No lineages yet: nothing has run under oomretry here.");
     } else {
         print_list(json_object_get(reply, "lineages"));
     }

@@ -56,3 +56,10 @@ def test_doctor(place):
     ill = oomctl(place, 'doctor')
     assert ill.returncode == 1
     assert 'BAD  configuration: ' in ill.stdout and 'head_sokket' in ill.stdout
+
+
+def test_history_says_why_it_is_empty(place):
+    assert oomctl(place, 'history').stdout == 'No lineages yet: nothing has run under oomretry here.\n'
+    assert oomctl(place, 'history', '--state', 'held').stdout == 'No lineage is like that.\n'
+    wrong = oomctl(place, 'history', '--state', 'runing')
+    assert wrong.returncode == 2 and '--state is running, waiting' in wrong.stderr
