@@ -23,7 +23,7 @@
 /* The machine of an attempt is asked first: the job's files may be there alone. */
 enum { HEAD_CALL_MS = 5000, QUIET_MS = 10000, QUIET_ELSEWHERE_MS = 30000 };
 /* Of oomrun --after: a controller that hardly answers makes it slow. */
-enum { AFTER_MS = 180000, RENEW_MS = 15000, MAX_STARTED = 16 };
+enum { AFTER_MS = 180000, RENEW_MS = 15000, MAX_OWNERS = 16 };
 
 static char *cluster_name; /* of CLUSTER_BYTES, which all looks share; "": not known yet */
 enum { CLUSTER_BYTES = 64 };
@@ -217,7 +217,7 @@ static void finish_lost(struct api *head, const struct config *config, const jso
     json_t *seen = json_object();
     const json_t *attempt;
     size_t i;
-    int started = 0;
+    int running = 0;
 
     json_array_foreach(attempts, i, attempt)
     {
@@ -225,12 +225,12 @@ static void finish_lost(struct api *head, const struct config *config, const jso
         char name[16];
 
         snprintf(name, sizeof(name), "%u", (unsigned)uid);
-        if (json_object_get(seen, name) || !judge(attempt, view) || !lock_owner(uid, F_GETLK))
+        if (json_object_get(seen, name) || !judge(attempt, view))
             continue;
-        if (++started > MAX_STARTED)
-            break;
         json_object_set_new(seen, name, json_true());
-        if (fork() == 0) {
+        if (++running > MAX_OWNERS)
+            break;
+        if (lock_owner(uid, F_GETLK) && fork() == 0) {
             if (lock_owner(uid, F_SETLK))
                 finish_of(uid, head, config, attempts, view);
             _exit(0);
