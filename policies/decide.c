@@ -48,6 +48,21 @@ static int take_back(struct making *m, int index, struct choice *choice)
     return rc;
 }
 
+/* It was not the training that ran out: only what the whole job has may help. */
+static int decide_elsewhere(struct making *m)
+{
+    const struct oom_incident *incident = m->input->incident;
+    struct choice choice = {0};
+    int rc = making_choose(m, incident, &m->base, "", true, &choice);
+
+    if (rc == 1)
+        rc = making_retry(m, incident, &choice) == 0 ? 1 : -1;
+    if (rc == 0)
+        rc = making_stop_elsewhere(m, incident);
+    oom_edits_free(&choice.edits);
+    return rc < 0 ? -1 : 0;
+}
+
 static int decide_ladder(struct making *m)
 {
     const struct oom_incident *incident = m->input->incident;
@@ -117,7 +132,8 @@ static int decide(struct making *m)
         return making_stop(m,
                            "two changes were seen not to reach the program: the script passes its "
                            "settings in a way that cannot be followed");
-    if (making_undo_diagnosis(m) != 0 || decide_ladder(m) != 0)
+    if (making_undo_diagnosis(m) != 0 ||
+        (input->incident->program[0] ? decide_elsewhere(m) : decide_ladder(m)) != 0)
         return -1;
     return input->retries_used >= input->max_retries && m->out->retry ? stop_at_bound(m) : 0;
 }

@@ -62,6 +62,8 @@ int making_add_diagnosis(struct making *m, const struct oom_incident *problem,
 
 int making_retry(struct making *m, const struct oom_incident *problem, struct choice *choice);
 int making_stop_ladder(struct making *m, const struct oom_incident *problem);
+/* The same where what ran out is not the training. */
+int making_stop_elsewhere(struct making *m, const struct oom_incident *problem);
 int making_stop(struct making *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

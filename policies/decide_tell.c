@@ -35,12 +35,24 @@ static const char *domain_words(enum oom_domain domain)
     return "out of memory";
 }
 
+/* " in forward", or in which program when it was not the training. */
+static void place_words(const struct oom_incident *problem, char *out, size_t size)
+{
+    if (problem->program[0])
+        snprintf(out, size, " in %s", problem->program);
+    else if (problem->phase == OOM_PHASE_UNKNOWN)
+        out[0] = '\0';
+    else
+        snprintf(out, size, " in %s", oom_phase_name(problem->phase));
+}
+
 static void tell_retry(const struct making *m, const struct oom_incident *problem,
                        const struct choice *choice, const char *diagnosis)
 {
     struct oom_decision *out = m->out;
     const struct rung *rung = choice->candidate.rung;
     int64_t missing = oom_numbers_short_bytes(&problem->numbers);
+    char place[128];
     char bytes[48] = "";
     char back[128] = "";
     char also[128] = "";
@@ -55,10 +67,9 @@ static void tell_retry(const struct making *m, const struct oom_incident *proble
                  making_back_why(m));
     if (diagnosis[0])
         snprintf(also, sizeof(also), "; %s gathers evidence in this attempt", diagnosis);
+    place_words(problem, place, sizeof(place));
     set_reason(
-        out, "%s in %s%s: %s%s%s%s", domain_words(problem->domain),
-        problem->phase == OOM_PHASE_UNKNOWN ? "an unknown phase" : oom_phase_name(problem->phase),
-        bytes, back, rung->about,
+        out, "%s%s%s: %s%s%s%s", domain_words(problem->domain), place, bytes, back, rung->about,
         rung->restart ? " (one identical restart: the cause is outside the job's settings)" : "",
         also);
 }
@@ -142,19 +153,33 @@ int making_stop_ladder(struct making *m, const struct oom_incident *problem)
 {
     struct oom_decision *out = m->out;
     size_t tried = m->input->step_count;
+    char place[128];
 
     snprintf(out->policy, sizeof(out->policy), "%s", m->policy_count ? m->policies[0]->name : "");
+    place_words(problem, place, sizeof(place));
     if (tried > 0)
         set_reason(out,
-                   "%s in %s: after %zu change%s no rung of the ladder is left that may help "
+                   "%s%s: after %zu change%s no rung of the ladder is left that may help "
                    "(skipped: %zu)",
-                   domain_words(problem->domain), oom_phase_name(problem->phase), tried,
-                   tried == 1 ? "" : "s", out->skipped_count);
-    else
-        set_reason(out, "%s in %s: no rung of the ladder may help here (skipped: %zu)",
-                   domain_words(problem->domain), oom_phase_name(problem->phase),
+                   domain_words(problem->domain), place, tried, tried == 1 ? "" : "s",
                    out->skipped_count);
+    else
+        set_reason(out, "%s%s: no rung of the ladder may help here (skipped: %zu)",
+                   domain_words(problem->domain), place, out->skipped_count);
     advise(m, problem->domain);
+    return 0;
+}
+
+int making_stop_elsewhere(struct making *m, const struct oom_incident *problem)
+{
+    struct oom_decision *out = m->out;
+    bool host = problem->domain == OOM_DOMAIN_HOST;
+
+    set_reason(out, "%s in %s: that is not the training, whose settings would not help it",
+               domain_words(problem->domain), problem->program);
+    snprintf(out->advice, sizeof(out->advice),
+             "%shange what %s is given, or how much it does at a time.",
+             host ? "Ask for more host memory (--mem), or c" : "C", problem->program);
     return 0;
 }
 

@@ -232,6 +232,8 @@ json_t *oom_incident_to_json(const struct oom_incident *incident)
     failed |= json_object_set_new(json, "secondary", secondary);
     if (incident->own_restarts > 0)
         failed |= json_object_set_new(json, "own_restarts", json_integer(incident->own_restarts));
+    if (incident->program[0])
+        failed |= json_object_set_new(json, "program", oom_json_text(incident->program));
     failed |= json_object_set_new(json, "summary", text_or_null(incident->summary));
     failed |= json_object_set_new(json, "evidence", text_or_null(incident->evidence));
     if (failed) {
@@ -349,6 +351,7 @@ static int incident_fill(const json_t *json, struct oom_incident *out, struct oo
 
     if (words_from_json(json, out, err) ||
         take_fixed(json, "framework", out->framework, sizeof(out->framework), err) ||
+        take_fixed(json, "program", out->program, sizeof(out->program), err) ||
         take_fixed(json, "summary", out->summary, sizeof(out->summary), err) ||
         take_fixed(json, "evidence", out->evidence, sizeof(out->evidence), err))
         return -1;

@@ -105,7 +105,7 @@ static int decide(struct service *service, const json_t *lineage, const json_t *
     const char *last_rung = json_get_string(json_object_get(attempt, "decision"), "rung", "");
     bool first = input.retries_used == 0, less = strcmp(last_rung, STEP_BACK) == 0;
     bool wished = first && json_get_bool(input.options, "step_back", false);
-    bool may = (first || less) && input.retries_used < terms.retry_limit;
+    bool may = (first || less) && !incident.program[0] && input.retries_used < terms.retry_limit;
     rc = 0;
     if (may && wished && !refuses_memory(input.refused, STEP_BACK))
         rc = as_before(service, lineage, &incident, &input, terms.allow_training, REMEMBER_LESS,

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MAX_CMDLINE_BYTES = 256 * 1024 };
@@ -19,24 +20,55 @@ struct link {
     enum standing standing;
 };
 
-/* The parent is the fourth field of stat; the second one is a name in parentheses, which may hold
- * anything. */
-static pid_t parent_of(pid_t pid)
+/* The fields of stat behind the second one, which is a name in parentheses and may hold anything.
+ */
+static const char *fields_of(pid_t pid, char *text, size_t size)
 {
-    char path[64], text[1024];
+    char path[64];
 
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return -1;
-    ssize_t n = read(fd, text, sizeof(text) - 1);
+        return NULL;
+    ssize_t n = read(fd, text, size - 1);
     close(fd);
     text[n > 0 ? n : 0] = '\0';
     const char *close_paren = strrchr(text, ')');
+    return close_paren ? close_paren + 1 : NULL;
+}
+
+static pid_t parent_of(pid_t pid)
+{
+    char text[1024];
+    const char *fields = fields_of(pid, text, sizeof(text));
     int parent = -1;
-    if (close_paren)
-        sscanf(close_paren + 1, " %*c %d", &parent);
+
+    if (fields)
+        sscanf(fields, " %*c %d", &parent);
     return parent;
+}
+
+int64_t proctree_began_ms(pid_t pid)
+{
+    char text[1024];
+    const char *fields = fields_of(pid, text, sizeof(text));
+    long long ticks = 0;
+    long per_second = sysconf(_SC_CLK_TCK);
+
+    /* The 22nd; the first of these is the third. */
+    for (int i = 3; fields && i < 22; i++)
+        fields = strchr(fields + 1, ' ');
+    if (fields)
+        ticks = atoll(fields);
+    return per_second > 0 ? (int64_t)ticks * 1000 / per_second : 0;
+}
+
+int64_t proctree_now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 static size_t all_links(struct link **out)

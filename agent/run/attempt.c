@@ -13,6 +13,7 @@
 #include "agent/evidence/cgroup.h"
 #include "agent/evidence/otherlogs.h"
 #include "agent/lib/elapsed.h"
+#include "agent/lib/proctree.h"
 #include "agent/run/body.h"
 #include "agent/run/run.h"
 #include "agent/run/seen.h"
@@ -21,9 +22,11 @@
 enum {
     LOOK_FIRST_MS = 25,
     LOOK_SLOW_MS = 1000,
+    LOOK_LATE_MS = 5000,
     LOOK_FAST_FOR_MS = 5000,
-    LOOK_FOR_MS = 30 * 60 * 1000, /* later the training program is running or will not */
+    LOOK_LATE_AFTER_MS = 30 * 60 * 1000, /* then it runs, and what may come is what follows it */
     LOOK_SHARE = 20,
+    LOOK_FAST_SHARE = 4,
     GRACE_KILL_MS = 5000,
     PREFETCH_AFTER_MS = 300,
     ORPHANS_LOOK_MS = 10,
@@ -41,6 +44,7 @@ struct watch {
     int signal_fd;
     struct event *signals, *timer;
     int64_t started_ms;     /* on the clock of elapsed_ms, like the next one */
+    int64_t look_at_ms;     /* at the processes, next */
     int64_t quiet_since_ms; /* the log has said nothing new since; 0: it speaks */
 };
 
@@ -161,26 +165,37 @@ static void look_for_hang(struct watch *watch, int64_t fresh_bytes)
     oom_incident_free(&incident);
 }
 
+/* On a node with many processes a look takes long: at most a twentieth of a core, and a quarter in
+ * the first seconds. */
+static void look(struct watch *watch, int64_t now, int64_t age_ms, int64_t pause_ms)
+{
+    if (now < watch->look_at_ms)
+        return;
+    proof_look(watch->run, watch->attempt);
+    int64_t took_ms = elapsed_ms() - now;
+    int64_t share_ms = took_ms * (age_ms < LOOK_FAST_FOR_MS ? LOOK_FAST_SHARE : LOOK_SHARE);
+    watch->look_at_ms = now + (pause_ms < share_ms ? share_ms : pause_ms);
+}
+
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct watch *watch = arg;
+    struct output *output = watch->run->output;
     int64_t now = elapsed_ms(), age_ms = now - watch->started_ms;
     /* The training program starts soon, or is short-lived: look often at first. */
     int64_t wait_ms = age_ms < LOOK_FAST_FOR_MS ? LOOK_FIRST_MS : LOOK_SLOW_MS;
 
     (void)fd;
     (void)what;
-    look_for_hang(watch, output_poll(watch->run->output));
-    if (age_ms < LOOK_FOR_MS)
-        proof_look(watch->run, watch->attempt);
+    if (output_catch_up(output))
+        seen_poll(watch->run->seen, proctree_now_ms(), output_lines(output, 0),
+                  output_lines(output, 1));
+    look_for_hang(watch, output_poll(output));
+    look(watch, now, age_ms, age_ms < LOOK_LATE_AFTER_MS ? wait_ms : LOOK_LATE_MS);
     if (age_ms > PREFETCH_AFTER_MS && !watch->prefetched) {
         watch->prefetched = true;
         next_prefetch(watch->run, watch->attempt);
     }
-    /* On a node with many processes a look takes long: at most a twentieth of a core. */
-    int64_t took_ms = elapsed_ms() - now;
-    if (wait_ms < LOOK_SHARE * took_ms)
-        wait_ms = LOOK_SHARE * took_ms;
     if (!watch->attempt->ended_early && own_restart_look(watch->run, watch->attempt))
         end_early(watch->attempt);
     struct timeval next = {wait_ms / 1000, (wait_ms % 1000) * 1000};

@@ -5,6 +5,7 @@
 
 #include "agent/run/body.h"
 #include "agent/run/packages.h"
+#include "agent/run/program.h"
 #include "agent/run/seen.h"
 
 int findings_policies(struct run *run, const struct attempt *attempt, struct policy_set *set,
@@ -55,6 +56,23 @@ static int choose(struct run *run, const struct policy_set *set, const struct oo
     return never_ran ? seen : index;
 }
 
+/* A program behind the training, or before it: the training's settings would not help that one. */
+static void find_program(const struct run *run, const struct oom_script *script,
+                         const struct oom_incident *incident, struct findings *out)
+{
+    const struct oom_line *cause = &incident->cause;
+    int stream = output_stream(run->output, cause->file);
+
+    if (!incident->oom || !run->seen || !out->policy || stream < 0 || cause->line <= 0 ||
+        run->launch.starts_unseen || is_general(&out->set, out->index) ||
+        oom_script_recognise(script, &out->policy, 1) != 0)
+        return;
+    json_t *windows = oom_classifier_windows(run->classifier);
+    program_elsewhere(run->seen, out->policy, cause, stream, windows, out->program,
+                      sizeof(out->program));
+    json_decref(windows);
+}
+
 int findings_resume(struct run *run, const struct policy_set *set, const struct oom_script *script,
                     const char *framework)
 {
@@ -75,6 +93,7 @@ int findings_collect(struct run *run, const struct attempt *attempt, struct oom_
         return -1;
     out->index = choose(run, &out->set, script, incident->framework);
     out->policy = out->index >= 0 && script ? out->set.items[out->index] : NULL;
+    find_program(run, script, incident, out);
     if (out->policy)
         oom_script_values(script, out->policy, &out->values, NULL);
     if (out->policy && run->seen)

@@ -12,6 +12,7 @@ struct findings {
     int index;                       /* of the job's policy; -1: none fits */
     const struct oom_policy *policy; /* the same, NULL also when the command cannot be read */
     struct oom_values values;
+    char program[96]; /* what ran out, when it was none of the policy's; "" */
 };
 
 /* The lineage's policies, from those that were fetched before where there are any. */

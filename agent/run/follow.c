@@ -65,8 +65,6 @@ void follow_some(struct stream *stream, off_t most)
         ssize_t n = pread(stream->read_fd, buffer, want, stream->offset);
         if (n <= 0)
             return;
-        for (ssize_t i = 0; i < n; i++)
-            stream->lines += buffer[i] == '\n';
         stream->offset += n;
         stream_feed(stream, buffer, (size_t)n);
     }

@@ -273,7 +273,7 @@ static int decide(struct run *run, struct attempt *attempt, const struct oom_inc
 
 /* Ran out of memory, or was refused a change by the program: what comes next? */
 static enum next ask(struct run *run, struct attempt *attempt, struct oom_script *script,
-                     const struct oom_incident *incident)
+                     struct oom_incident *incident)
 {
     struct oom_error err = {""};
     struct oom_decision decision;
@@ -288,6 +288,7 @@ static enum next ask(struct run *run, struct attempt *attempt, struct oom_script
         say_stop(run, attempt, incident, err.text, "");
         return NEXT_STOP;
     }
+    memcpy(incident->program, found.program, sizeof(incident->program));
     char nearest[96];
     const char *missed =
         policy_set_misses(&found.set, run->options.policy, nearest, sizeof(nearest));

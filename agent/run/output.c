@@ -74,6 +74,8 @@ void stream_feed(struct stream *stream, const char *bytes, size_t length)
 {
     struct output *output = stream->output;
 
+    for (size_t i = 0; i < length; i++)
+        stream->lines += bytes[i] == '\n';
     output->fresh_bytes += (int64_t)length;
     beginning_add(&stream->beginning, bytes, length);
     if (output->classifier)
@@ -91,6 +93,8 @@ int output_begin(struct output *output, struct oom_classifier *classifier, struc
     for (int i = 0; i < output->count; i++) {
         struct stream *stream = &output->streams[i];
         stream->beginning.length = 0;
+        if (stream->relay)
+            stream->lines = 0;
         stream->number = oom_classifier_open(classifier, stream->name, stream->lines + 1);
         if (stream->number < 0)
             return oom_errorf(err, "out of memory");
@@ -116,6 +120,20 @@ void output_parent(struct output *output)
 {
     for (int i = 0; i < output->count; i++)
         relay_started(&output->streams[i]);
+}
+
+bool output_catch_up(struct output *output)
+{
+    bool all = true;
+
+    for (int i = 0; i < output->count; i++) {
+        struct stream *stream = &output->streams[i];
+        if (stream->relay)
+            all &= relay_catch_up(stream);
+        else
+            follow_some(stream, FOLLOW_MAX_BYTES);
+    }
+    return all;
 }
 
 int64_t output_poll(struct output *output)
@@ -157,6 +175,19 @@ bool output_relayed(const struct output *output)
 const char *output_name(const struct output *output)
 {
     return output ? output->streams[0].name : "the job's output";
+}
+
+int output_stream(const struct output *output, const char *name)
+{
+    for (int i = 0; output && name && i < output->count; i++)
+        if (strcmp(output->streams[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+int64_t output_lines(const struct output *output, int i)
+{
+    return i < output->count ? output->streams[i].lines : 0;
 }
 
 json_t *output_places(const struct output *output)

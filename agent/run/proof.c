@@ -67,13 +67,14 @@ void proof_look(struct run *run, struct attempt *attempt)
                           attempt->edits.items[i].new_value, NULL);
     oom_edits_append(&wanted, &run->launch.references);
     size_t count = proctree_below(getpid(), &pids);
+    seen_look(run->seen, proctree_now_ms());
     for (size_t i = 0; i < count; i++) {
         char **argv = proctree_argv(pids[i]);
         if (!argv)
             continue;
         if (run->proof_policy && wanted.count && !is_shell(argv[0]))
             judge(run, attempt, argv, &wanted);
-        seen_add(run->seen, argv);
+        seen_add(run->seen, argv, proctree_began_ms(pids[i]));
     }
     free(pids);
     oom_edits_free(&wanted);

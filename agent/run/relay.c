@@ -12,7 +12,12 @@
 
 #include "agent/run/stream.h"
 
-enum { LAST_WORDS_MAX_BYTES = 1024 * 1024, LAST_WORDS_MS = 20, WRITE_PATIENCE_MS = 50 };
+enum {
+    LAST_WORDS_MAX_BYTES = 1024 * 1024,
+    LAST_WORDS_MS = 20,
+    WRITE_PATIENCE_MS = 50,
+    CATCH_UP_TURNS = 64,
+};
 
 static void close_fd(int *fd)
 {
@@ -127,6 +132,18 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
     (void)what;
     event_add(stream->event, NULL);
     relay_some(stream);
+}
+
+bool relay_catch_up(struct stream *stream)
+{
+    struct pollfd more = {stream->read_fd, POLLIN, 0};
+
+    for (int i = 0; i < CATCH_UP_TURNS && stream->from == stream->to; i++) {
+        if (stream->read_fd < 0 || poll(&more, 1, 0) <= 0 || take(stream) <= 0)
+            return true;
+        relay_some(stream);
+    }
+    return false;
 }
 
 void relay_last_words(struct stream *stream, bool cancelled)

@@ -13,6 +13,7 @@
  * proof.c, seen.c: what the programs were given; did the change arrive?
  * own_restart.c: a framework that begins again by itself.
  * next.c, findings.c, body.c: what comes next.
+ * program.c: which program of the script ran out.
  * start.c, resubmit.c: starting it.
  * capture.c: what a new job in this one's place would need.
  * late.c: for a head that was away from the start to the end.
@@ -133,6 +134,10 @@ void output_parent(struct output *output);
 /* Reads what has been written so far; returns the number of new bytes. */
 int64_t output_poll(struct output *output);
 
+/* Reads what has been written by now, without waiting; false when there may be more. It counts as
+ * new for the next output_poll. */
+bool output_catch_up(struct output *output);
+
 /* Some of it passes through this process, and what comes after its end is lost. */
 bool output_relayed(const struct output *output);
 
@@ -148,6 +153,10 @@ void output_resize(const struct output *output);
 
 /* Where the next bytes of an attempt will be: [{"path", "offset"}] of the followed files. */
 json_t *output_places(const struct output *output);
+
+/* The stream that is called so in an incident; -1: none. And the lines of it that were read. */
+int output_stream(const struct output *output, const char *name);
+int64_t output_lines(const struct output *output, int i);
 
 /* "slurm-4711.out" or "standard output", for messages; `output` may be NULL. */
 const char *output_name(const struct output *output);

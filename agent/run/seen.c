@@ -4,11 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_COMMANDS = 256 };
+enum { MAX_COMMANDS = 256, MAX_POLLS = 256, TICK_MS = 10 };
+
+struct poll {
+    int64_t ms;
+    int64_t lines[2];
+};
 
 struct seen {
-    char **commands[MAX_COMMANDS];
+    struct seen_command commands[MAX_COMMANDS];
     size_t count;
+    int64_t look;             /* looks so far */
+    int64_t look_ms, last_ms; /* when this one was, and the one before */
+    struct poll polls[MAX_POLLS];
+    size_t poll_count; /* so far: the newest take the place of the oldest */
 };
 
 struct seen *seen_new(void)
@@ -19,8 +28,9 @@ struct seen *seen_new(void)
 void seen_clear(struct seen *seen)
 {
     for (size_t i = 0; i < seen->count; i++)
-        free(seen->commands[i]);
-    seen->count = 0;
+        free(seen->commands[i].argv);
+    seen->count = seen->poll_count = 0;
+    seen->look = seen->look_ms = seen->last_ms = 0;
 }
 
 void seen_free(struct seen *seen)
@@ -38,10 +48,27 @@ static bool same(char *const *a, char *const *b)
     return !*a && !*b;
 }
 
-void seen_add(struct seen *seen, char **argv)
+void seen_look(struct seen *seen, int64_t now_ms)
+{
+    seen->look++;
+    seen->last_ms = seen->look_ms;
+    seen->look_ms = now_ms;
+}
+
+/* Who had ended when this command began has written what was there at the first reading since. */
+static bool settle(struct seen_command *command, const struct poll *poll)
+{
+    if (poll->ms < command->began_ms + TICK_MS)
+        return false;
+    memcpy(command->lines, poll->lines, sizeof(command->lines));
+    return true;
+}
+
+void seen_add(struct seen *seen, char **argv, int64_t began_ms)
 {
     for (size_t i = 0; i < seen->count; i++)
-        if (same(seen->commands[i], argv)) {
+        if (same(seen->commands[i].argv, argv)) {
+            seen->commands[i].last = seen->look;
             free(argv);
             return;
         }
@@ -49,7 +76,29 @@ void seen_add(struct seen *seen, char **argv)
         free(argv);
         return;
     }
-    seen->commands[seen->count++] = argv;
+    /* A process that is older than the look before became this program since, nobody knows when. */
+    if (began_ms < seen->last_ms)
+        began_ms = seen->look_ms;
+    struct seen_command *command = &seen->commands[seen->count++];
+    *command = (struct seen_command){.argv = argv,
+                                     .first = seen->look,
+                                     .last = seen->look,
+                                     .began_ms = began_ms,
+                                     .lines = {INT64_MAX, INT64_MAX}};
+    size_t kept = seen->poll_count < MAX_POLLS ? seen->poll_count : MAX_POLLS;
+    for (size_t i = seen->poll_count - kept; i < seen->poll_count; i++)
+        if (settle(command, &seen->polls[i % MAX_POLLS]))
+            return;
+}
+
+void seen_poll(struct seen *seen, int64_t now_ms, int64_t out_lines, int64_t err_lines)
+{
+    struct poll *poll = &seen->polls[seen->poll_count++ % MAX_POLLS];
+
+    *poll = (struct poll){now_ms, {out_lines, err_lines}};
+    for (size_t i = seen->count; i-- > 0;)
+        if (seen->commands[i].lines[0] == INT64_MAX)
+            settle(&seen->commands[i], poll);
 }
 
 static struct oom_script *as_script(char *const *argv)
@@ -92,7 +141,7 @@ static bool take_any(char *const *argv, const struct oom_policy *policy, struct 
 bool seen_recognises(const struct seen *seen, const struct oom_policy *policy)
 {
     for (size_t i = 0; i < seen->count; i++)
-        if (take_any(seen->commands[i], policy, NULL))
+        if (take_any(seen->commands[i].argv, policy, NULL))
             return true;
     return false;
 }
@@ -101,7 +150,7 @@ int seen_last(const struct seen *seen, struct oom_policy *const *policies, size_
 {
     for (size_t i = seen->count; i-- > 0;)
         for (size_t p = 0; p < count; p++)
-            if (take_any(seen->commands[i], policies[p], NULL))
+            if (take_any(seen->commands[i].argv, policies[p], NULL))
                 return (int)p;
     return -1;
 }
@@ -110,5 +159,15 @@ void seen_values(const struct seen *seen, const struct oom_policy *policy,
                  struct oom_values *values)
 {
     for (size_t i = 0; i < seen->count; i++)
-        take_any(seen->commands[i], policy, values);
+        take_any(seen->commands[i].argv, policy, values);
+}
+
+const struct seen_command *seen_at(const struct seen *seen, size_t i)
+{
+    return i < seen->count ? &seen->commands[i] : NULL;
+}
+
+bool seen_is_of(const struct seen_command *command, const struct oom_policy *policy)
+{
+    return take_any(command->argv, policy, NULL);
 }

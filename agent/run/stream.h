@@ -21,7 +21,7 @@ struct stream {
     int read_fd;  /* of the pipe or terminal, or the followed file */
     bool relay, terminal, append;
     off_t offset;  /* of the followed file */
-    int64_t lines; /* line feeds before offset */
+    int64_t lines; /* line feeds before offset, or of this attempt */
     int number;    /* of the classifier's stream */
     char name[PATH_MAX];
     struct event *event;        /* there is something to relay */
@@ -59,6 +59,9 @@ int relay_begin(struct stream *stream, struct oom_error *err);
 
 /* The command has it now. */
 void relay_started(struct stream *stream);
+
+/* Passes on what is there, as long as the reader takes it; false when there may be more. */
+bool relay_catch_up(struct stream *stream);
 
 /* The command has ended and what it wrote is in the pipe; an orphan of it may go on for ever. A
  * terminal's bytes arrive a little later and are not counted before. */

@@ -96,9 +96,10 @@ struct oom_incident {
     struct oom_line cause; /* cause.text is NULL when nothing decided */
     struct oom_line *secondary;
     size_t secondary_count;
-    int own_restarts;  /* how often the framework began again by itself, unchanged, after it ran out
-                        */
-    char summary[256]; /* one sentence: the verdict */
+    int own_restarts; /* how often the framework began again by itself, unchanged, after it ran out
+                       */
+    char program[96]; /* what ran out, where it is not the training: "python3 export.py"; else "" */
+    char summary[256];  /* one sentence: the verdict */
     char evidence[256]; /* which evidence decided: log, cgroup, kernel, scheduler */
 };
 

@@ -196,6 +196,42 @@ static void a_problem_moved_to_the_host_gets_memory_or_goes_back(void **state)
     ladder_end(&run);
 }
 
+static void another_programs_problem_leaves_the_training_alone(void **state)
+{
+    struct ladder_run run;
+    struct oom_decision decision;
+
+    (void)state;
+    ladder_begin(&run, "relax", "host unknown",
+                 DYNAMIC "--num-workers=8; scheduler=slurm; slurm.mem_mib=131072; "
+                         "slurm.mem_max_mib=1048576");
+    snprintf(run.incident.program, sizeof(run.incident.program), "python3 export.py");
+    ladder_decide(&run, &decision);
+    assert_string_equal(decision.rung, "more-memory");
+    assert_non_null(strstr(decision.reason, "host out of memory in python3 export.py"));
+    oom_decision_free(&decision);
+
+    ladder_settings(&run, "slurm.mem_max_mib=131072");
+    ladder_decide(&run, &decision);
+    assert_false(decision.retry);
+    assert_non_null(strstr(decision.reason, "in python3 export.py: that is not the training"));
+    assert_non_null(strstr(decision.advice, "--mem"));
+    oom_decision_free(&decision);
+
+    ladder_problem(&run, "gpu forward");
+    ladder_settings(&run, "n.tried=2; n.free=1; n.total=79");
+    ladder_decide(&run, &decision);
+    assert_false(decision.retry);
+    assert_null(strstr(decision.advice, "--mem"));
+    oom_decision_free(&decision);
+
+    run.incident.program[0] = '\0';
+    ladder_decide(&run, &decision);
+    assert_true(decision.retry);
+    oom_decision_free(&decision);
+    ladder_end(&run);
+}
+
 static void what_changed_nothing_is_not_repeated(void **state)
 {
     struct ladder_run run;
@@ -654,6 +690,7 @@ int main(void)
         cmocka_unit_test(what_made_it_worse_is_taken_back),
         cmocka_unit_test(growth_in_another_phase_is_progress),
         cmocka_unit_test(a_problem_moved_to_the_host_gets_memory_or_goes_back),
+        cmocka_unit_test(another_programs_problem_leaves_the_training_alone),
         cmocka_unit_test(what_changed_nothing_is_not_repeated),
         cmocka_unit_test(numbers_that_nothing_moves_are_no_measure),
         cmocka_unit_test(too_high_here_and_too_low_there_meets_in_between),

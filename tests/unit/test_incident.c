@@ -71,6 +71,7 @@ static void json_goes_both_ways(void **state)
     a.confidence = 0.75;
     strcpy(a.framework, "relax");
     strcpy(a.summary, "sum");
+    strcpy(a.program, "python3 export.py");
     strcpy(a.evidence, "log");
     a.numbers.tried_bytes = INT64_C(1) << 40;
     a.numbers.free_bytes = 0;
@@ -97,6 +98,7 @@ static void json_goes_both_ways(void **state)
     assert_int_equal(b.numbers.free_bytes, 0);
     assert_int_equal(b.numbers.total_bytes, OOM_UNSTATED);
     assert_string_equal(b.framework, "relax");
+    assert_string_equal(b.program, "python3 export.py");
     assert_string_equal(b.cause.text, "bytes ? that are no UTF-8");
     assert_int_equal(b.cause.rank, 0);
     assert_int_equal(b.cause.line, 12);
