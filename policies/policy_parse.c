@@ -219,12 +219,14 @@ static int parse_recognise(struct oom_policy *policy, const struct place *place)
 
     if (!recognise)
         return 0;
-    if (read_check_keys(&here, recognise,
-                        "programs not_programs with_argument without_argument order") != 0 ||
+    if (read_check_keys(
+            &here, recognise,
+            "programs not_programs with_argument without_argument with_setting order") != 0 ||
         read_strings(&here, recognise, "programs") != 0 ||
         read_strings(&here, recognise, "not_programs") != 0 ||
         read_strings(&here, recognise, "with_argument") != 0 ||
-        read_strings(&here, recognise, "without_argument") != 0)
+        read_strings(&here, recognise, "without_argument") != 0 ||
+        read_strings(&here, recognise, "with_setting") != 0)
         return -1;
     if (order && !json_is_integer(order))
         return read_wrong(&here, "order: must be a whole number");

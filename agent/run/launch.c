@@ -107,7 +107,7 @@ int launch_reveal(struct launch *launch, struct oom_error *err)
     return 0;
 }
 
-static int read_side(void *arg, const char *path, char **bytes, size_t *length)
+int launch_read_side(void *arg, const char *path, char **bytes, size_t *length)
 {
     (void)arg;
     return file_read(path, MAX_SIDE_BYTES, bytes, length, NULL) > 0 ? -1 : *bytes ? 0 : -1;
@@ -118,7 +118,7 @@ struct oom_script *launch_parse(const struct launch *launch, struct oom_error *e
     struct oom_script_source source = {
         .name = "script",
         .environ_list = (const char *const *)environ,
-        .read_side = read_side,
+        .read_side = launch_read_side,
         .place_copy = copies_place,
         .place_copy_arg = (void *)(uintptr_t)&launch->copies,
         .starts_unseen = launch->starts_unseen,

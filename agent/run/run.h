@@ -93,6 +93,9 @@ void launch_rewind(const struct launch *launch);
  * begins with the launcher's line, by which the plugin knows that nothing of it was executed. */
 int launch_reveal(struct launch *launch, struct oom_error *err);
 
+/* An oom_read_side_f: files as the job names them, up to a bound. */
+int launch_read_side(void *arg, const char *path, char **bytes, size_t *length);
+
 /* For policies and values: the script or the command as rewrite sees it. */
 struct oom_script *launch_parse(const struct launch *launch, struct oom_error *err);
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/run/run.h"
+
 enum { MAX_COMMANDS = 256, MAX_POLLS = 256, TICK_MS = 10 };
 
 struct poll {
@@ -101,10 +103,23 @@ void seen_poll(struct seen *seen, int64_t now_ms, int64_t out_lines, int64_t err
             settle(&seen->commands[i], poll);
 }
 
+/* Configurations only: what a shell will run shows as processes of its own. */
+static int read_config(void *arg, const char *path, char **bytes, size_t *length)
+{
+    static const char *const ends[] = {".yaml", ".yml", ".json"};
+    const char *dot = strrchr(path, '.');
+
+    for (size_t i = 0; dot && i < sizeof(ends) / sizeof(ends[0]); i++)
+        if (strcmp(dot, ends[i]) == 0)
+            return launch_read_side(arg, path, bytes, length);
+    return -1;
+}
+
 static struct oom_script *as_script(char *const *argv)
 {
     static const char *const nothing[] = {NULL};
-    struct oom_script_source source = {.name = "argv", .args = nothing, .environ_list = nothing};
+    struct oom_script_source source = {
+        .name = "argv", .args = nothing, .environ_list = nothing, .read_side = read_config};
 
     return oom_script_from_argv((const char *const *)argv, &source, NULL);
 }

@@ -3,6 +3,7 @@
  * Which worlds of a script matter, and which of its commands train. */
 #include <string.h>
 
+#include "policies/rewrite/config.h"
 #include "policies/rewrite/plan.h"
 
 #define ARENA_LIMIT_BYTES (192U << 20)
@@ -68,6 +69,28 @@ static bool looks_like_training(const struct rw_cmd *cmd)
     return false;
 }
 
+/* "train.py --config x.yaml" may be anybody's: where the file can be read, it tells. */
+static bool has_a_setting(struct rw *rw, const struct oom_policy *policy, const struct rw_cmd *cmd)
+{
+    const json_t *recognise = json_object_get(oom_policy_json(policy), "recognise");
+    const json_t *settings = json_object_get(recognise, "with_setting");
+    struct rw_config *config = settings ? rw_config_open(rw, policy, cmd, NULL) : NULL;
+    bool found = !config;
+    const json_t *setting;
+    size_t i;
+
+    json_array_foreach(settings, i, setting)
+    {
+        struct rw_knob knob = {.name = json_string_value(setting)};
+        const char *value, *where;
+        struct rw_hit hit;
+        found = found || rw_config_get(config, rw, policy, cmd, knob.name, &value, &where) ||
+                rw_find_hit(rw, policy, cmd, &knob, &hit, NULL, NULL);
+    }
+    rw_config_close(config);
+    return found;
+}
+
 static bool recognised(struct rw *rw, const struct oom_policy *policy, const struct rw_cmd *cmd)
 {
     const char *const *args = rw_cmd_args(rw, cmd);
@@ -79,7 +102,7 @@ static bool recognised(struct rw *rw, const struct oom_policy *policy, const str
     while (program[0] == '.' && program[1] == '/')
         program += 2;
     if (oom_policy_recognises(policy, program, args, count))
-        return true;
+        return has_a_setting(rw, policy, cmd);
     /* "trl sft" may also be known as "trl" with a first argument. */
     const char *blank = cmd->python ? NULL : strchr(program, ' ');
     return blank && !oom_policy_excludes(policy, program) &&

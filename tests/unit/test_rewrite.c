@@ -376,6 +376,54 @@ static void test_many_files(void **state)
     oom_policy_free(policy);
 }
 
+/* --- whose "train.py --config x.yaml" it is --------------------------------------------------- */
+
+static int read_text(void *arg, const char *path, char **bytes, size_t *length)
+{
+    if (strcmp(path, "x.yaml") != 0 || !arg)
+        return -1;
+    *bytes = strdup(arg);
+    *length = strlen(*bytes);
+    return 0;
+}
+
+static void a_configuration_tells_whose_it_is(void **state)
+{
+    static const struct {
+        const char *config, *command;
+        bool ours;
+    } cases[] = {
+        {"a:\n  b: 3\n", "python3 train.py --config x.yaml\n", true},
+        {"c:\n  b: 3\n", "python3 train.py --config x.yaml\n", false},
+        {"c:\n  b: 3\n", "python3 train.py --config x.yaml a.b=4\n", true},
+        {"c:\n  b: 3\n", "python3 train.py --config y.yaml\n", true}, /* out of sight */
+        {NULL, "python3 train.py --config x.yaml\n", true},
+        {"c: [", "python3 train.py --config x.yaml\n", true}, /* a template */
+        {"a:\n  b: 3\n", "python3 other.py --config x.yaml\n", false},
+    };
+    struct oom_policy *policy = policy_of(
+        "{\"name\": \"t\", \"title\": \"t\", \"family\": \"hydra\", \"config\": {\"flags\": "
+        "[\"--config\"]},"
+        "\"recognise\": {\"programs\": [\"train.py\"], \"with_setting\": [\"a.z\", \"a.b\"]},"
+        "\"knobs\": {\"a.b\": {\"type\": \"int\"}}, \"rungs\": {}, \"ladders\": {}}");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct oom_script_source source = {.bytes = cases[i].command,
+                                           .length = strlen(cases[i].command),
+                                           .name = "script",
+                                           .read_side = read_text,
+                                           .read_side_arg = (void *)(uintptr_t)cases[i].config};
+        struct oom_script *script = oom_script_parse(&source, NULL);
+        assert_non_null(script);
+        int index = oom_script_recognise(script, (const struct oom_policy *const *)&policy, 1);
+        if ((index == 0) != cases[i].ours)
+            fail_msg("case %zu: %s", i, cases[i].command);
+        oom_script_free(script);
+    }
+    oom_policy_free(policy);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -384,7 +432,7 @@ int main(void)
         cmocka_unit_test(test_values),       cmocka_unit_test(test_argument_vector),
         cmocka_unit_test(test_out_of_sight), cmocka_unit_test(test_logs_and_status),
         cmocka_unit_test(test_refusals),     cmocka_unit_test(test_bombs),
-        cmocka_unit_test(test_many_files),
+        cmocka_unit_test(test_many_files),   cmocka_unit_test(a_configuration_tells_whose_it_is),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
