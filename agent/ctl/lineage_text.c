@@ -33,7 +33,8 @@ void lineage_failure(const json_t *incident, char *out, size_t size)
 {
     const json_t *numbers = json_object_get(incident, "numbers");
     int64_t tried = json_get_int(numbers, "tried", -1), left = json_get_int(numbers, "free", -1);
-    const char *phase = json_get_string(incident, "phase", "unknown");
+    const char *program = json_get_string(incident, "program", "");
+    const char *phase = *program ? program : json_get_string(incident, "phase", "unknown");
     char missing[32] = "";
 
     out[0] = '\0';

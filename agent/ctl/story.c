@@ -41,13 +41,19 @@ static void tell_incident(const json_t *attempt)
     const char *text = json_get_string(cause, "text", NULL);
     int64_t tried = json_get_int(numbers, "tried", -1), left = json_get_int(numbers, "free", -1);
     int64_t total = json_get_int(numbers, "total", -1);
+    const char *summary = json_get_string(incident, "summary", "");
+    const char *program = json_get_string(incident, "program", "");
     char a[32], b[32], c[32];
 
     if (!json_is_object(incident))
         return;
-    printf("  %s", json_get_string(incident, "summary", ""));
+    /* The numbers have a line of their own. */
+    const char *end = tried >= 0 && left >= 0 ? strstr(summary, ": tried to allocate") : NULL;
     const char *how = json_get_string(incident, "evidence", "");
-    printf("%s%s\n", *how ? "; known from " : "", how);
+    printf("  %.*s%s%s\n", (int)(end ? (size_t)(end - summary) : strlen(summary)), summary,
+           *how ? "; known from " : "", how);
+    if (*program)
+        printf("  it was %s, which is not the training\n", program);
     if (tried >= 0 && left >= 0) {
         humanize_bytes(tried, a, sizeof(a));
         humanize_bytes(left, b, sizeof(b));
@@ -234,15 +240,32 @@ void story_explain(const json_t *reply, const char *what)
 
 static void print_windows(const json_t *windows)
 {
-    json_t *line;
+    json_t *window;
     size_t i;
 
-    json_array_foreach(windows, i, line)
-        printf("    %s:%lld | %s\n", json_get_string(line, "file", ""),
-               (long long)json_get_int(line, "line", 0), json_get_string(line, "text", ""));
+    json_array_foreach(windows, i, window)
+    {
+        printf("    %s:%lld\n", json_get_string(window, "file", ""),
+               (long long)json_get_int(window, "line", 0));
+        print_indented(json_get_string(window, "text", ""), "      | ");
+    }
 }
 
-static void print_attempt(const json_t *attempt)
+/* "script:12" in words; "conf/grpo.yaml:22" is what it is. */
+static void print_setting(const char *knob, const json_t *value)
+{
+    const char *where = json_get_string(value, "where", "");
+    const char *source = json_get_string(value, "source", "");
+    const char *line = strncmp(where, "script:", 7) == 0 ? where + 7 : NULL;
+
+    printf("    %s = %s   (%s%s%s)\n", knob, json_get_string(value, "value", ""), source,
+           line     ? " line "
+           : *where ? " "
+                    : "",
+           line ? line : where);
+}
+
+static void print_attempt(const json_t *attempt, bool scheduled)
 {
     const json_t *evidence = json_object_get(attempt, "evidence");
     const char *diff = json_get_string(attempt, "diff", "");
@@ -251,9 +274,13 @@ static void print_attempt(const json_t *attempt)
 
     printf("attempt %lld: %s\n", (long long)json_get_int(attempt, "number", 0),
            json_get_string(attempt, "outcome", json_get_string(attempt, "state", "")));
-    printf("  job %s, restart %lld, node %s, exit %lld, signal %lld\n",
-           json_get_string(attempt, "job", ""), (long long)json_get_int(attempt, "restart", 0),
-           json_get_string(attempt, "node", ""), (long long)json_get_int(attempt, "exit_code", -1),
+    if (scheduled)
+        printf("  job %s, restart %lld, ", json_get_string(attempt, "job", ""),
+               (long long)json_get_int(attempt, "restart", 0));
+    else
+        printf("  ");
+    printf("node %s, exit %lld, signal %lld\n", json_get_string(attempt, "node", ""),
+           (long long)json_get_int(attempt, "exit_code", -1),
            (long long)json_get_int(attempt, "signal", 0));
     tell_decision(attempt);
     tell_incident(attempt);
@@ -262,11 +289,9 @@ static void print_attempt(const json_t *attempt)
         printf("  settings when it failed:\n");
     json_object_foreach(json_object_get(attempt, "values"), knob, value)
     {
-        const char *text = json_get_string(value, "value", NULL);
-        const char *where = json_get_string(value, "where", "");
-        if (text && strcmp(json_get_string(value, "source", ""), "default") != 0)
-            printf("    %s = %s   (%s%s%s)\n", knob, text, json_get_string(value, "source", ""),
-                   *where ? " " : "", where);
+        if (json_get_string(value, "value", NULL) &&
+            strcmp(json_get_string(value, "source", ""), "default") != 0)
+            print_setting(knob, value);
     }
     if (json_array_size(json_object_get(evidence, "windows")) > 0)
         printf("  the log there:\n");
@@ -291,10 +316,12 @@ static int64_t asked_attempt(const char *what)
 void story_facts(const json_t *reply, const char *what)
 {
     int64_t only = asked_attempt(what);
+    bool scheduled = strcmp(json_get_string(json_object_get(reply, "lineage"), "scheduler", "none"),
+                            "none") != 0;
     json_t *attempt;
     size_t i;
 
     json_array_foreach(json_object_get(reply, "attempts"), i,
                        attempt) if (!only || json_get_int(attempt, "number", 0) == only)
-        print_attempt(attempt);
+        print_attempt(attempt, scheduled);
 }
