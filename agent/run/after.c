@@ -12,8 +12,6 @@
 #include <unistd.h>
 
 #include "agent/lib/acted.h"
-#include "agent/lib/child.h"
-#include "agent/lib/files.h"
 #include "agent/lib/jsonget.h"
 #include "agent/run/after.h"
 #include "agent/run/body.h"
@@ -22,7 +20,7 @@
 #include "agent/sched/slurm_marked.h"
 #include "db/db.h"
 
-enum { CALL_MS = 10000, TOO_LATE_S = 3600 };
+enum { TOO_LATE_S = 3600, PERHAPS_MS = 600000 };
 
 static void fill_exit(struct run *run, struct attempt *attempt, const struct slurm_job *job,
                       const struct after_options *options)
@@ -50,9 +48,9 @@ static void fill_exit(struct run *run, struct attempt *attempt, const struct slu
     attempt->ended_ms = db_now_ms();
 }
 
-/* `former` is the job of the attempt before, "" where there is none. */
+/* `former` is the attempt before, NULL where there is none. */
 static int load_lineage(struct run *run, struct attempt *attempt, json_t **row,
-                        json_t **lineage_row, char *former, size_t size, struct oom_error *err)
+                        json_t **lineage_row, json_t **former, struct oom_error *err)
 {
     char path[64];
     json_t *reply = NULL;
@@ -78,10 +76,8 @@ static int load_lineage(struct run *run, struct attempt *attempt, json_t **row,
                                          ? json_array_get(attempts, (size_t)attempt->number - 2)
                                          : *row,
                                      "restart", 0);
-    snprintf(former, size, "%s",
-             attempt->number > 1
-                 ? json_get_string(json_array_get(attempts, (size_t)attempt->number - 2), "job", "")
-                 : "");
+    if (attempt->number > 1)
+        *former = json_incref(json_array_get(attempts, (size_t)attempt->number - 2));
     int64_t created_ms = json_get_int(lineage, "created_ms", 0);
     *lineage_row = json_incref(json_object_get(reply, "lineage"));
     json_decref(reply);
@@ -91,52 +87,6 @@ static int load_lineage(struct run *run, struct attempt *attempt, json_t **row,
     attempt->started_ms = json_get_int(*row, "started_ms", 0);
     attempt->lineage_ms = created_ms;
     return oom_edits_from_json(json_object_get(*row, "total_edits"), &attempt->edits);
-}
-
-/* Slurm's own copy of what was submitted, into *text. scontrol exits with 0 also when it has not
- * got it (seen on 22.05): a controller that is away would be taken for an empty script, into which
- * no change can be written. */
-static int script_of_slurm(const struct run *run, char **text, size_t *length,
-                           struct oom_error *err)
-{
-    const char *write[] = {"scontrol", "write", "batch_script", run->job, "-", NULL};
-    struct child_result result;
-
-    if (child_run(write, CALL_MS, &result, err) < 0)
-        return -1;
-    bool fine =
-        WIFEXITED(result.status) && WEXITSTATUS(result.status) == 0 && *result.out && !result.cut;
-    if (fine) {
-        *text = result.out;
-        *length = result.out_length;
-        result.out = NULL;
-    } else {
-        result.errors[strcspn(result.errors, "\n")] = '\0';
-        oom_errorf(err, "the script of job %s cannot be had from Slurm: %s", run->job,
-                   *result.errors ? result.errors : "it is empty");
-    }
-    child_result_free(&result);
-    return fine ? 0 : -1;
-}
-
-/* The batch step has left a copy beside the job's environment; Slurm's own needs no home that all
- * nodes see. */
-static int open_script(struct run *run, struct oom_error *err)
-{
-    static char path[] = "/tmp/oomrun-after-XXXXXX";
-    static char *argv[] = {"bash", path, NULL};
-    char *text = NULL;
-    size_t length = 0;
-
-    if (capture_script(run, &text, &length) < 0 && script_of_slurm(run, &text, &length, err) < 0)
-        return -1;
-    int rc = file_write_temporary(path, text, length, 0600, err);
-    free(text);
-    if (rc == 0) {
-        rc = launch_open(&run->launch, argv, false, err);
-        unlink(path);
-    }
-    return rc;
 }
 
 /* The lineage is over for a reason that no attempt of it reported. */
@@ -181,7 +131,7 @@ static int carry_out(struct run *run, struct attempt *attempt, const json_t *row
     struct oom_decision decision;
     struct oom_error err = {""};
 
-    if (open_script(run, &err) < 0)
+    if (after_open_script(run, &err) < 0)
         return -1;
     oom_decision_init(&decision);
     int rc = oom_decision_from_json(json_object_get(row, "decision"), &decision, &err);
@@ -193,6 +143,41 @@ static int carry_out(struct run *run, struct attempt *attempt, const json_t *row
     }
     oom_decision_free(&decision);
     return rc;
+}
+
+enum lost { LOST, LOST_PERHAPS, NOT_LOST };
+
+/* Has a controller that was killed forgotten the new job? When the former one, which ended before,
+ * is still known, the new one was not purged after its end. While the controller takes the former
+ * one for alive it is about to find out, and may run that once more. */
+static enum lost is_forgotten(const json_t *row, const json_t *former, struct oom_error *err)
+{
+    const char *acted = json_get_string(row, "acted", "");
+    struct slurm_job before = {0};
+    enum lost lost = NOT_LOST;
+
+    if (!former || !acted_is_submitted(acted) || acted_once_more(acted))
+        return NOT_LOST;
+    if (slurm_job_read(&before, json_get_string(former, "job", ""), false, err) < 0)
+        return LOST_PERHAPS;
+    if (!before.unknown && before.over)
+        lost = LOST;
+    else if (!before.unknown && db_now_ms() - json_get_int(former, "ended_ms", 0) < PERHAPS_MS)
+        lost = LOST_PERHAPS;
+    slurm_job_free(&before);
+    return lost;
+}
+
+/* As if it had not been submitted yet. */
+static int submit_once_more(struct run *run, struct attempt *attempt, const json_t *row,
+                            const json_t *former)
+{
+    const char *job = json_get_string(former, "job", "");
+
+    capture_hand_over(run, job);
+    snprintf(run->job, sizeof(run->job), "%s", job);
+    run->once_more = ACTED_FORGOTTEN;
+    return carry_out(run, attempt, row);
 }
 
 /* Whether the job is launched once more: its launch failed, and no second one has been tried. */
@@ -264,7 +249,7 @@ static void finish_intended(struct run *run, struct attempt *attempt, const json
     if (!over)
         return;
     if (may_launch_again(job, row, options->unbegun)) {
-        run->once_more = true;
+        run->once_more = ACTED_ONCE_MORE;
         run->restart = job->restarts;
         carry_out(run, attempt, row);
         return;
@@ -300,7 +285,7 @@ static int finish_running(struct run *run, struct attempt *attempt, const json_t
     if (job->restarts > run->restart || (!job->over && options->batch_status < 0))
         return 0; /* its next supervisor takes over, or it is running */
     if (died_before_its_command(attempt, row, job, options)) {
-        run->once_more = true;
+        run->once_more = ACTED_ONCE_MORE;
         return carry_out(run, attempt, row);
     }
     if (slurm_job_ended_s_ago(job) > TOO_LATE_S) {
@@ -310,7 +295,7 @@ static int finish_running(struct run *run, struct attempt *attempt, const json_t
                       "started again unasked");
         return 0;
     }
-    if (new_classifier_for(run, err) < 0 || open_script(run, err) < 0)
+    if (new_classifier_for(run, err) < 0 || after_open_script(run, err) < 0)
         return -1;
     fill_exit(run, attempt, job, options);
     if (slurm_field(job->text, "StdOut", run->log_path, sizeof(run->log_path))) {
@@ -334,7 +319,8 @@ int after_main(struct run *run, const struct after_options *options)
     struct oom_error err = {""};
     json_t *row = NULL, *lineage = NULL;
     struct slurm_job job = {0};
-    char directory[4096], former[sizeof(run->job)];
+    json_t *former = NULL;
+    char directory[4096];
     int rc = -1;
 
     snprintf(run->job, sizeof(run->job), "%s", options->job);
@@ -348,20 +334,27 @@ int after_main(struct run *run, const struct after_options *options)
         options->batch_status < 0 || (options->unbegun && WIFSIGNALED(options->batch_status) &&
                                       WTERMSIG(options->batch_status) == SIGTERM);
     if (slurm_job_read(&job, run->job, settle, &err) < 0 ||
-        load_lineage(run, &attempt, &row, &lineage, former, sizeof(former), &err) < 0)
+        load_lineage(run, &attempt, &row, &lineage, &former, &err) < 0)
         goto out;
     bool intended = strcmp(json_get_string(row, "state", ""), "intended") == 0;
     bool another =
         !job.unknown && slurm_job_is_another(&job, lineage, attempt.started_ms, run->restart);
     rc = 0;
+    enum lost lost = intended && job.unknown ? is_forgotten(row, former, &err) : NOT_LOST;
+    if (lost == LOST_PERHAPS)
+        goto out;
+    if (lost == LOST) {
+        rc = submit_once_more(run, &attempt, row, former);
+        goto out;
+    }
     if (job.unknown || another) {
         job_is_gone(run, &attempt, intended, another);
         goto out;
     }
     if (slurm_field(job.text, "WorkDir", directory, sizeof(directory)) && chdir(directory) < 0)
         fprintf(stderr, "oomrun: cannot enter %s: %s\n", directory, strerror(errno));
-    if (intended && *former && waits_for_release(&job, &attempt))
-        rc = let_go(run, &attempt, former, &err);
+    if (intended && former && waits_for_release(&job, &attempt))
+        rc = let_go(run, &attempt, json_get_string(former, "job", ""), &err);
     else if (intended)
         finish_intended(run, &attempt, row, &job, options);
     else
@@ -370,6 +363,7 @@ out:
     if (rc < 0)
         fprintf(stderr, "oomrun: job %s: %s\n", run->job, err.text);
     json_decref(row);
+    json_decref(former);
     json_decref(lineage);
     slurm_job_free(&job);
     oom_edits_free(&attempt.edits);

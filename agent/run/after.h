@@ -3,6 +3,7 @@
  * In the place of a supervisor that was lost.
  *
  * after.c: what is to be done.
+ * after_script.c: with which script.
  * after_log.c: what the attempt wrote. */
 #ifndef AGENT_RUN_AFTER_H
 #define AGENT_RUN_AFTER_H
@@ -21,6 +22,12 @@ struct after_options {
 /* `oomrun --after`: finishes what a lost supervisor left. run->api and run->signatures are open.
  * Returns the exit status. */
 int after_main(struct run *run, const struct after_options *options);
+
+/* --- after_script.c --- */
+
+/* The batch step has left a copy beside the job's environment; Slurm's own needs no home that all
+ * nodes see. */
+int after_open_script(struct run *run, struct oom_error *err);
 
 /* --- after_log.c --- */
 

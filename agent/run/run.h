@@ -18,7 +18,7 @@
  * capture.c: what a new job in this one's place would need.
  * late.c: for a head that was away from the start to the end.
  * clear.c, leftovers.c, gpumem.c, othernodes.c: nothing of the old attempt survives.
- * after.c, after_log.c: in the place of a supervisor that was lost.
+ * after.c, after_script.c, after_log.c: in the place of a supervisor that was lost.
  * say.c: the lines that people read. */
 #ifndef AGENT_RUN_RUN_H
 #define AGENT_RUN_RUN_H
@@ -209,7 +209,7 @@ struct run {
     struct logmarks *marks; /* of logs that are not its output, at its start; NULL: none */
     bool after;             /* in the place of a supervisor that was lost (after.c) */
     bool orphan;            /* then: the scheduler has not noticed that the job is dead */
-    bool once_more;         /* then: the launch of this attempt failed, this is another */
+    const char *once_more;  /* then: why the attempt is started a second time (acted.h); NULL */
     char log_path[4096];    /* then: the job's output; "" not known */
     json_t *places;         /* output_places of this attempt's start */
     bool late;              /* a report of the start was left for the agent */

@@ -138,7 +138,7 @@ static enum next next_leave(struct run *run, struct attempt *attempt,
 {
     struct oom_edits resources = {NULL, 0};
     struct oom_error err = {""};
-    const char *again = run->once_more ? ACTED_ONCE_MORE : "";
+    const char *again = run->once_more ? run->once_more : "";
     char new_job[64], text[160];
     enum next next = NEXT_GONE;
 

@@ -276,3 +276,27 @@ def test_a_release_that_was_forgotten(cluster, work, script, ours):
     story = wait_over(cluster, job)
     assert story["lineage"]["state"] == "completed", story["lineage"]
     assert len(kinds.runs(work)) == 2 and story["lineage"]["jobs"] == [job.id, new.id]
+
+
+def test_a_new_job_that_was_forgotten(cluster, work, script):
+    """A controller that is killed before it has saved the new job does not know it afterwards."""
+    job, _ = kinds.submit(cluster, work, script, "no-requeue", "agent away", "resubmit")
+    wait_for(lambda: kinds.runs(work), "the first start")
+    state, saved = cluster.dir / "state", work / "state"
+    time.sleep(6)  # what has changed is saved within five seconds (slurmctld/state_save.c)
+    shutil.copytree(state, saved)
+    partition = job.record()["Partition"]
+    cluster.run("scontrol", "update", f"partition={partition}", "state=down", root=True)
+    (work / "go").write_text("")
+    wait_for(lambda: ((history(cluster, job)["attempts"][1:] or [{}])[0].get("acted") or "").startswith(
+        "submitted as job "), "the new job")
+    new = Job(cluster, history(cluster, job)["lineage"]["jobs"][1], job.path)
+    assert new.record()["JobState"] == "PENDING"
+    os.kill(cluster.record["daemons"]["slurmctld"]["pid"], signal.SIGKILL)
+    shutil.rmtree(state)
+    shutil.copytree(saved, state)
+    cluster.devcluster("restart", "slurmctld")
+    story = wait_over(cluster, job)
+    assert story["lineage"]["state"] == "completed", (story["lineage"], job.output())
+    assert "had forgotten the job before" in story["attempts"][1]["acted"]
+    assert len(kinds.runs(work)) == 2
