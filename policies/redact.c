@@ -195,6 +195,24 @@ static size_t bearer(const char *text, size_t at, size_t length)
     return 0;
 }
 
+/* "://user:password@host": the password's length and where it starts; 0: there is none. */
+static size_t url_password(const char *text, size_t length, size_t *start)
+{
+    size_t colon = 0, at = 0;
+
+    if (length < 4 || memcmp(text, "://", 3) != 0)
+        return 0;
+    for (size_t i = 3;
+         i < length && !isspace((unsigned char)text[i]) && !strchr("/?#\"'`<>\\", text[i]); i++) {
+        if (text[i] == ':' && !colon)
+            colon = i;
+        if (text[i] == '@')
+            at = i;
+    }
+    *start = colon + 1;
+    return colon && at > colon ? at - colon - 1 : 0;
+}
+
 /* Of a terminal's control sequence (ESC [ … letter): colours say nothing in a record. 0: none. */
 static size_t escape_length(const char *text, size_t length)
 {
@@ -239,6 +257,14 @@ char *oom_redact(const char *text, size_t length)
         size_t colour = escape_length(text + i, length - i);
         if (colour) {
             i += colour;
+            continue;
+        }
+        size_t start = 0, secret = url_password(text + i, length - i, &start);
+        if (secret) {
+            for (size_t stop = i + start; i < stop; i++)
+                put_clean(&out, text[i]);
+            put(&out, mark, sizeof(mark) - 1);
+            i += secret;
             continue;
         }
         if (!word_start || !is_name_char(text[i])) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Takes secrets out of text that is going to be stored or shown: values of flags and variables
- * whose names end in key, token, secret or password, bearer tokens, and the well-known token
- * shapes (hf_..., sk-..., 40 hex digits behind wandb). */
+ * whose names end in key, token, secret or password, bearer tokens, passwords in URLs, and the
+ * well-known token shapes (hf_..., sk-..., 40 hex digits behind wandb). */
 #ifndef OOMRETRY_REDACT_H
 #define OOMRETRY_REDACT_H
 

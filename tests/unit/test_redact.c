@@ -38,6 +38,9 @@ static void secrets_go(void **state)
     expect("wandb: logged in with " HEX40, "wandb: logged in with [redacted]");
     expect("{\\\"HF_TOKEN\\\": \\\"abc\\\"}", "{\\\"HF_TOKEN\\\": \\\"[redacted]\\\"}");
     expect("DB_PASSWORD='a b c' next", "DB_PASSWORD='[redacted]' next");
+    expect("export http_proxy=http://me:s3:cr@t@proxy:3128/ x",
+           "export http_proxy=http://me:[redacted]@proxy:3128/ x");
+    expect("redis://:pw@10.0.0.1:6379", "redis://:[redacted]@10.0.0.1:6379");
 }
 
 static void the_rest_stays(void **state)
@@ -53,6 +56,7 @@ static void the_rest_stays(void **state)
         "the key is under the mat",
         "#running-req: 30, #token: 118869, token usage: 0.77",
         "--token --other-flag",
+        "tcp://10.0.0.1:29500 http://host:8080/a@b ssh://git@host:22/x https://a:@b",
         "",
     };
 
