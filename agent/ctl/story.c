@@ -100,6 +100,13 @@ static void tell_skipped(const json_t *skipped)
                json_get_string(item, "why", ""));
 }
 
+/* It was decided, and then given up. */
+static bool never_began(const json_t *attempt)
+{
+    return strcmp(json_get_string(attempt, "outcome", ""), "lost") == 0 &&
+           json_get_int(attempt, "started_ms", -1) < 0;
+}
+
 static void tell_decision(const json_t *attempt)
 {
     const json_t *decision = json_object_get(attempt, "decision");
@@ -118,8 +125,9 @@ static void tell_decision(const json_t *attempt)
     const char *why = strcmp(mode, json_get_string(decision, "mode", "")) == 0
                           ? json_get_string(decision, "mode_why", "")
                           : "";
-    printf("  rung %s of %s (%s), started %s%s%s\n", json_get_string(decision, "rung", ""), policy,
-           json_get_string(decision, "kind", ""), mode, *why ? ": " : "", why);
+    printf("  rung %s of %s (%s), %s %s%s%s\n", json_get_string(decision, "rung", ""), policy,
+           json_get_string(decision, "kind", ""),
+           never_began(attempt) ? "to be started" : "started", mode, *why ? ": " : "", why);
     if (cost > 0)
         printf("  cost: about %.0f %% of the throughput\n", cost * 100);
     json_array_foreach(json_object_get(attempt, "edits"), i, edit)
@@ -192,7 +200,7 @@ static void tell_end(const json_t *lineage, const json_t *attempts)
     if (diff && strcmp(state, "completed") == 0)
         printf("\nThis patch makes the working settings permanent:\n");
     else if (diff)
-        printf("\nThe last attempt ran with:\n");
+        printf("\nThe last attempt %s:\n", never_began(last) ? "would have run with" : "ran with");
     if (diff)
         print_indented(diff, "  ");
 }
@@ -226,7 +234,7 @@ void story_explain(const json_t *reply, const char *what)
             humanize_duration(ended - started, took, sizeof(took));
             printf("  %s after %s", outcome, took);
         } else {
-            printf("  %s", outcome);
+            printf("  %s", never_began(attempt) ? "never began" : outcome);
         }
         putchar('\n');
         tell_decision(attempt);

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ctrl-C between two attempts, when there is no command that could get it."""
 import contextlib
+import json
 import os
 import pty
 import select
 import signal
 import sqlite3
+import subprocess
 import time
 
 import pytest
 
-from test_robust import OOMRUN, SCRIPT, TRAINER
+from test_robust import OOMCTL, OOMRUN, SCRIPT, TRAINER
 
 # Leaves a process that does not heed SIGTERM, so that the next attempt waits a while.
 LEAVES = b'/bin/bash -c "trap \'\' TERM; sleep 60" &\n'
@@ -67,6 +69,10 @@ def test_nothing_is_started_any_more(place):
         rest = read_until(terminal, None)
     assert b'told to end by signal 2' in rest
     assert b'done' not in rest
+    told = subprocess.run([OOMCTL, 'explain', 'L1', '--db', place / 'db'], capture_output=True, text=True, check=True)
+    assert 'Attempt 2  never began' in told.stdout and 'would have run with' in told.stdout
+    listed = subprocess.run([OOMCTL, 'history', '--json', '--db', place / 'db'], capture_output=True, check=True)
+    assert json.loads(listed.stdout)['lineages'][0]['attempts'] == 1
 
 
 def test_the_next_command_gets_what_came_before_it(place):
