@@ -73,28 +73,35 @@ bool oom_digits_only(const char *at, size_t n)
     return true;
 }
 
-/* "2026-03-20T11:19:29.153Z stderr F ", "2026-03-20T11:19:29+00:00 ", also in brackets-free
- * form with a space; a time stamp is nobody's voice. */
 /* --- file names and clocks ------------------------------------------------------------------- */
+
+/* "rank7.log", "stderr_rank-07.log", "RANK_7.err"; a local rank is no rank of the job. */
+static int rank_in_name(const char *name)
+{
+    const char *after;
+
+    for (const char *at = name; (at = strcasestr(at, "rank")) != NULL; at += 4) {
+        if (at - name >= 6 && strncasecmp(at - 6, "local", 5) == 0)
+            continue;
+        const char *digits = at + 4 + (at[4] == '_' || at[4] == '-');
+        int value = oom_digits_read(digits, name + strlen(name), &after);
+        if (value >= 0)
+            return value;
+    }
+    return -1;
+}
 
 int oom_line_file_rank(const char *file)
 {
-    static const char *const words[] = {"rank_", "rank-", "rank", "Rank"};
     const char *base = file ? strrchr(file, '/') : NULL;
     const char *after;
 
     if (!file)
         return -1;
     base = base ? base + 1 : file;
-    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
-        const char *at = strstr(base, words[i]);
-        if (!at)
-            continue;
-        at += strlen(words[i]);
-        int value = oom_digits_read(at, base + strlen(base), &after);
-        if (value >= 0)
-            return value;
-    }
+    int rank = rank_in_name(base);
+    if (rank >= 0)
+        return rank;
     /* torchelastic: .../attempt_0/3/stderr.log */
     if ((strcmp(base, "stderr.log") == 0 || strcmp(base, "stdout.log") == 0) && base - file > 2) {
         const char *slash = base - 1;

@@ -10,6 +10,13 @@
 /* Folded lines are nearly full; shorter ones end a message. */
 #define FOLDED_BYTES_LEAST 50
 
+static size_t without_spaces(const char *text, size_t length)
+{
+    while (length > 0 && text[length - 1] == ' ')
+        length--;
+    return length;
+}
+
 static bool is_open(const char *text, size_t length)
 {
     return length >= FOLDED_BYTES_LEAST &&
@@ -26,7 +33,7 @@ static bool begins_another(const struct line_view *view)
 void oom_wrapped_complete(struct oom_classifier *classifier, struct event *event)
 {
     char joined[TEXT_MAX_BYTES + WINDOW_BYTES + WINDOW_LINES_AFTER + 1];
-    size_t have = strlen(event->text);
+    size_t have = without_spaces(event->text, strlen(event->text));
     const char *at = event->after;
     struct captures captures;
 
@@ -40,8 +47,7 @@ void oom_wrapped_complete(struct oom_classifier *classifier, struct event *event
         oom_line_speaker(&view);
         if (view.voice != event->voice || begins_another(&view))
             break;
-        while (view.body_length > 0 && view.body[view.body_length - 1] == ' ')
-            view.body_length--;
+        view.body_length = without_spaces(view.body, view.body_length);
         joined[have++] = ' ';
         memcpy(joined + have, view.body, view.body_length);
         have += view.body_length;
