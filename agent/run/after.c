@@ -20,7 +20,7 @@
 #include "agent/sched/slurm_marked.h"
 #include "db/db.h"
 
-enum { TOO_LATE_S = 3600, PERHAPS_MS = 600000 };
+enum { TOO_LATE_S = 3600, ENDING_MS = 30000 };
 
 static void fill_exit(struct run *run, struct attempt *attempt, const struct slurm_job *job,
                       const struct after_options *options)
@@ -148,22 +148,31 @@ static int carry_out(struct run *run, struct attempt *attempt, const json_t *row
 enum lost { LOST, LOST_PERHAPS, NOT_LOST };
 
 /* Has a controller that was killed forgotten the new job? When the former one, which ended before,
- * is still known, the new one was not purged after its end. While the controller takes the former
- * one for alive it is about to find out, and may run that once more. */
-static enum lost is_forgotten(const json_t *row, const json_t *former, struct oom_error *err)
+ * is still known, the new one was not purged after its end. The controller may have forgotten that
+ * end as well, and start the former one once more, which goes on with the change; or go on calling
+ * it running, long after its batch step is gone. */
+static enum lost is_forgotten(const json_t *lineage, const json_t *row, const json_t *former,
+                              bool *orphan, struct oom_error *err)
 {
     const char *acted = json_get_string(row, "acted", "");
     struct slurm_job before = {0};
-    enum lost lost = NOT_LOST;
+    enum lost lost = LOST_PERHAPS;
 
     if (!former || !acted_is_submitted(acted) || acted_once_more(acted))
         return NOT_LOST;
     if (slurm_job_read(&before, json_get_string(former, "job", ""), false, err) < 0)
         return LOST_PERHAPS;
-    if (!before.unknown && before.over)
+    int restart = (int)json_get_int(former, "restart", 0);
+    bool again = before.restarts > restart || strcmp(before.state, "PENDING") == 0;
+    if (before.unknown ||
+        slurm_job_is_another(&before, lineage, json_get_int(former, "started_ms", 0), restart))
+        lost = NOT_LOST;
+    else if (before.over)
         lost = LOST;
-    else if (!before.unknown && db_now_ms() - json_get_int(former, "ended_ms", 0) < PERHAPS_MS)
-        lost = LOST_PERHAPS;
+    else if (!again && db_now_ms() - json_get_int(former, "ended_ms", 0) > ENDING_MS) {
+        lost = LOST;
+        *orphan = true;
+    }
     slurm_job_free(&before);
     return lost;
 }
@@ -340,7 +349,8 @@ int after_main(struct run *run, const struct after_options *options)
     bool another =
         !job.unknown && slurm_job_is_another(&job, lineage, attempt.started_ms, run->restart);
     rc = 0;
-    enum lost lost = intended && job.unknown ? is_forgotten(row, former, &err) : NOT_LOST;
+    enum lost lost =
+        intended && job.unknown ? is_forgotten(lineage, row, former, &run->orphan, &err) : NOT_LOST;
     if (lost == LOST_PERHAPS)
         goto out;
     if (lost == LOST) {
