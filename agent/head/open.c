@@ -45,8 +45,6 @@ static bool take_turn(struct service *service, const char *cluster, const char *
     return true;
 }
 
-/* query job: only of this job; scheduler, cluster: only of this one; nodes (joined by ','): only of
- * these, unless it is the turn of who asks (turn: his name) to look after all. */
 /* query job: only of this job; scheduler, cluster: only of this one; turn: who asks, and is given
  * all of them when it is his turn to look after them, else those of `nodes` (joined by ','). */
 int attempts_open(struct service *service, const struct service_request *request,

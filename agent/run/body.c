@@ -97,9 +97,6 @@ json_t *body_begin(const struct run *run, const struct attempt *attempt)
     char shape[48];
     shape_of(run, shape, sizeof(shape));
     json_object_set_new(body, "shape", json_string(shape));
-    /* Told when it is over: it began earlier. */
-    if (attempt->started_ms > 0)
-        json_object_set_new(body, "started_ms", json_integer(attempt->started_ms));
     json_object_set_new(body, "log", json_incref(run->places));
     /* Told after the attempt has run: the head was away before. */
     if (attempt->started_ms > 0)
