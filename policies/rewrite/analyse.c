@@ -37,38 +37,6 @@ static void walk_world(struct rw_analysis *a, bool last, size_t flip, int choice
     a->worlds[a->count++] = (struct rw_world){rw->cmds, rw->cmd_count, last, flip, choice};
 }
 
-/* A policy names its programs; where it names none of these, the program that looks most like one
- * that trains. */
-static bool looks_like_helper(const char *program)
-{
-    static const char *const words[] = {"convert", "download", "preprocess", "prepare", "eval",
-                                        "serve",   "server",   "launch_",    "check",   "merge",
-                                        "plot",    "export",   "tokenize",   "setup",   "test",
-                                        "pip",     "upload",   "inspect",    "warmup",  NULL};
-    const char *slash = strrchr(program, '/');
-
-    for (size_t i = 0; words[i]; i++)
-        if (strcasestr(slash ? slash : program, words[i]))
-            return true;
-    return false;
-}
-
-static bool looks_like_training(const struct rw_cmd *cmd)
-{
-    static const char *const words[] = {"train",    "sft",      "grpo", "dpo",    "ppo", "rl",
-                                        "pretrain", "finetune", "kto",  "reward", NULL};
-
-    if (!cmd->program || looks_like_helper(cmd->program))
-        return false;
-    if (cmd->python)
-        return true;
-    const char *blank = strchr(cmd->program, ' ');
-    for (size_t i = 0; blank && words[i]; i++)
-        if (strcmp(blank + 1, words[i]) == 0)
-            return true;
-    return false;
-}
-
 /* "train.py --config x.yaml" may be anybody's: where the file can be read, it tells. */
 static bool has_a_setting(struct rw *rw, const struct oom_policy *policy, const struct rw_cmd *cmd)
 {
@@ -148,6 +116,41 @@ static void spread_training(struct rw_analysis *a)
     }
 }
 
+bool rw_takes_anything(const struct oom_policy *policy)
+{
+    const json_t *recognise = json_object_get(oom_policy_json(policy), "recognise");
+    const json_t *glob;
+    size_t i;
+
+    json_array_foreach(json_object_get(recognise, "programs"), i,
+                       glob) if (strcmp(json_string_value(glob), "*") ==
+                                 0) return !json_object_get(recognise, "with_argument");
+    return false;
+}
+
+/* The general policy knows no programs: of all commands those that look like training, else all
+ * that may do it. */
+static void narrow_training(struct rw_analysis *a)
+{
+    size_t likely = 0;
+
+    for (int count = 1; count >= 0; count--) {
+        for (size_t w = 0; w < a->count; w++) {
+            for (size_t c = 0; c < a->worlds[w].count; c++) {
+                struct rw_cmd *cmd = &a->worlds[w].cmds[c];
+                if (!cmd->training)
+                    continue;
+                bool stays = rw_looks_like_training(cmd);
+                likely += count && stays;
+                if (count || (likely ? stays : rw_may_train(cmd)))
+                    continue;
+                cmd->training = false;
+                a->training--;
+            }
+        }
+    }
+}
+
 static void find_training(struct rw_analysis *a, const struct oom_policy *policy)
 {
     int ways = policy && a->rw.source->starts_unseen ? 1 : 2;
@@ -159,11 +162,14 @@ static void find_training(struct rw_analysis *a, const struct oom_policy *policy
                 struct rw_cmd *cmd = &a->worlds[w].cmds[c];
                 if (!cmd->program)
                     continue;
-                cmd->training = guess ? looks_like_training(cmd) : recognised(&a->rw, policy, cmd);
+                cmd->training =
+                    guess ? rw_looks_like_training(cmd) : recognised(&a->rw, policy, cmd);
                 a->training += cmd->training;
                 a->by_policy = !guess;
             }
         }
+        if (!guess && policy && rw_takes_anything(policy))
+            narrow_training(a);
     }
     spread_training(a);
 }

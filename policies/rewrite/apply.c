@@ -196,6 +196,20 @@ static void place_sbatch(struct rw_job *job, const struct oom_edits *edits)
     }
 }
 
+/* Of a policy that knows no programs: a flag is changed where it is, and nowhere added. */
+static int check_placed(const struct rw_job *job, struct oom_error *err)
+{
+    for (size_t k = 0; rw_takes_anything(job->policy) && k < job->knob_count; k++) {
+        bool placed = false;
+        for (size_t t = 0; t < job->tasks.count; t++)
+            placed |= job->tasks.items[t].knob == &job->knobs[k];
+        if (!placed)
+            return oom_errorf(err, "%s: no command in it is seen to take %s",
+                              job->script->source.name, job->knobs[k].name);
+    }
+    return 0;
+}
+
 int oom_script_apply(const struct oom_script *script, const struct oom_policy *policy,
                      const struct oom_edits *edits, struct oom_rewrite *out, struct oom_error *err)
 {
@@ -220,8 +234,8 @@ int oom_script_apply(const struct oom_script *script, const struct oom_policy *p
         } else {
             want_copies(&job);
             rw_tasks_make(&job.before, policy, job.knobs, job.knob_count, &job.tasks);
-            rc = place_together(&job);
-            if (rc != 0)
+            rc = check_placed(&job, err);
+            if (rc == 0 && place_together(&job) != 0)
                 rc = place_one_by_one(&job, err);
             if (rc == 0)
                 rc = rw_finish(&job, edits, out, err);

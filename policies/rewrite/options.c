@@ -238,6 +238,11 @@ void rw_tasks_make(struct rw_analysis *a, const struct oom_policy *policy,
                 continue;
             collect(a, cmd->key, all);
             for (size_t k = 0; k < knob_count; k++) {
+                struct rw_hit *hit = rw_alloc(&rw->arena, sizeof(*hit));
+                bool has = !knobs[k].env && !knobs[k].file &&
+                           rw_find_hit(rw, policy, cmd, &knobs[k], hit, NULL, NULL);
+                if (!has && !knobs[k].env && rw_takes_anything(policy))
+                    continue; /* nobody knows whether it would take the flag */
                 out->items = rw_more(&rw->arena, out->items, out->count, &out->capacity,
                                      sizeof(*out->items));
                 struct rw_task *task = &out->items[out->count++];
@@ -245,10 +250,7 @@ void rw_tasks_make(struct rw_analysis *a, const struct oom_policy *policy,
                 task->knob = &knobs[k];
                 task->site = cmd->key;
                 task->first = cmd;
-                struct rw_hit *hit = rw_alloc(&rw->arena, sizeof(*hit));
-                if (!knobs[k].env && !knobs[k].file &&
-                    rw_find_hit(rw, policy, cmd, &knobs[k], hit, NULL, NULL))
-                    task->hit = hit;
+                task->hit = has ? hit : NULL;
                 task->done = true;
                 for (size_t i = 0; i < all->count && task->done; i++)
                     task->done = satisfied(rw, policy, all->items[i], &knobs[k]);

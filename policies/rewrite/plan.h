@@ -73,6 +73,12 @@ bool rw_find_hit(struct rw *rw, const struct oom_policy *policy, const struct rw
                  const struct rw_knob *knob, struct rw_hit *last, struct rw_hit *all,
                  size_t *count);
 #define RW_MAX_HITS 64
+/* By its looks: the program's name, and that Python runs it. */
+bool rw_looks_like_training(const struct rw_cmd *cmd);
+/* Anything but what a script does around its work (mkdir, pip, nvidia-smi). */
+bool rw_may_train(const struct rw_cmd *cmd);
+/* It recognises whatever is run, and so cannot say what a command takes. */
+bool rw_takes_anything(const struct oom_policy *policy);
 /* Something that is not known stands behind field `after`, and may set the knob too. */
 bool rw_outrun(const struct oom_policy *policy, const struct rw_cmd *cmd, size_t after);
 /* What the hit sets, as the edit would name it ("true" for a switch). */

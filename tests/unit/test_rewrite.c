@@ -424,15 +424,63 @@ static void a_configuration_tells_whose_it_is(void **state)
     oom_policy_free(policy);
 }
 
+static void a_policy_that_takes_anything_adds_no_flag(void **state)
+{
+    static const struct {
+        const char *knob, *text, *result; /* NULL: refused */
+    } cases[] = {
+        {"--size", "mkdir out\ncp a b\npython3 run.py --size 8\n",
+         "mkdir out\ncp a b\npython3 run.py --size 4\n"},
+        {"--size", "mkdir out\nmake train\n", NULL},
+        {"--size", "python3 run.py\n", NULL},
+        {"--size", "python3 run.py --size 8\npython3 eval.py --size 2\n",
+         "python3 run.py --size 4\npython3 eval.py --size 2\n"},
+        {"env:X", "mkdir out\npip install y\npython3 run.py\n",
+         "mkdir out\npip install y\nX=4 python3 run.py\n"},
+        {"env:X", "mkdir out\nmake train\n", "mkdir out\nX=4 make train\n"},
+        {"env:X", "nvidia-smi\n", NULL},
+    };
+    struct oom_policy *policy =
+        policy_of("{\"name\": \"t\", \"title\": \"t\", \"family\": \"argparse\","
+                  "\"recognise\": {\"programs\": [\"*.py\", \"*\"]},"
+                  "\"knobs\": {\"--size\": {\"type\": \"int\"}}, \"rungs\": {}, \"ladders\": {}}");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct oom_edits edits = {0};
+        struct oom_rewrite out;
+        struct oom_error err = {""};
+        struct oom_script *script = script_of(cases[i].text, NULL, NULL);
+        oom_edits_add(&edits, cases[i].knob, NULL, "4", NULL);
+        int rc = oom_script_apply(script, policy, &edits, &out, &err);
+        if ((rc == 0) != (cases[i].result != NULL))
+            fail_msg("case %zu: %s", i, rc == 0 ? out.bytes : err.text);
+        if (rc == 0)
+            assert_string_equal(out.bytes, cases[i].result);
+        if (rc == 0)
+            oom_rewrite_free(&out);
+        oom_edits_free(&edits);
+        oom_script_free(script);
+    }
+    oom_policy_free(policy);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_places),       cmocka_unit_test(test_what_may_win_later_is_outrun),
-        cmocka_unit_test(test_hydra),        cmocka_unit_test(test_edits_tell_where),
-        cmocka_unit_test(test_values),       cmocka_unit_test(test_argument_vector),
-        cmocka_unit_test(test_out_of_sight), cmocka_unit_test(test_logs_and_status),
-        cmocka_unit_test(test_refusals),     cmocka_unit_test(test_bombs),
-        cmocka_unit_test(test_many_files),   cmocka_unit_test(a_configuration_tells_whose_it_is),
+        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_what_may_win_later_is_outrun),
+        cmocka_unit_test(test_hydra),
+        cmocka_unit_test(test_edits_tell_where),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_argument_vector),
+        cmocka_unit_test(test_out_of_sight),
+        cmocka_unit_test(test_logs_and_status),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_bombs),
+        cmocka_unit_test(test_many_files),
+        cmocka_unit_test(a_configuration_tells_whose_it_is),
+        cmocka_unit_test(a_policy_that_takes_anything_adds_no_flag),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
