@@ -10,7 +10,7 @@
 #include "agent/lib/jsonget.h"
 #include "db/lineages.h"
 
-enum { MAX_OPTIONS_BYTES = 16 * 1024 };
+enum { MAX_OPTIONS_BYTES = 16 * 1024, MAX_NAME_BYTES = 1024 };
 
 /* Lines of logs are of no use later, and they are most of the database. */
 #define KEEP_EVIDENCE_MS (INT64_C(180) * 24 * 3600 * 1000)
@@ -270,6 +270,18 @@ static int start(struct service *service, const json_t *lineage, const json_t *b
     return *attempts ? 0 : -1;
 }
 
+/* The member that is longer than anything of its kind; NULL: none. Everybody's lists show them. */
+static const char *too_long(const json_t *body)
+{
+    static const char *const names[] = {"job",  "name",  "scheduler", "cluster", "token",
+                                        "node", "shape", "partition", "account"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strlen(json_get_string(body, names[i], "")) > MAX_NAME_BYTES)
+            return names[i];
+    return sound_size(json_object_get(body, "options"), MAX_OPTIONS_BYTES) ? NULL : "options";
+}
+
 static int begin(struct service *service, const struct service_request *request, json_t **reply,
                  struct oom_error *err)
 {
@@ -279,8 +291,8 @@ static int begin(struct service *service, const struct service_request *request,
 
     if (!*job)
         return service_refuse(400, err, "member \"job\" is missing");
-    if (!sound_size(json_object_get(request->body, "options"), MAX_OPTIONS_BYTES))
-        return service_refuse(413, err, "member \"options\" is over %d bytes", MAX_OPTIONS_BYTES);
+    if (too_long(request->body))
+        return service_refuse(413, err, "member \"%s\" is too long", too_long(request->body));
     int status = find(service, request, &lineage, err);
     if (status == 0 && !lineage) {
         int64_t id = create(service, request, job, err);

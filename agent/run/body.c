@@ -76,16 +76,18 @@ static json_t *options_of(const struct run *run)
 
 json_t *body_begin(const struct run *run, const struct attempt *attempt)
 {
-    char node[256] = "";
+    char node[256] = "", name[1000];
 
     gethostname(node, sizeof(node) - 1);
+    /* By hand it is a word of the command line, which may be a whole program. */
+    snprintf(name, sizeof(name), "%s", run->options.name);
     const char *slurm_node = getenv("SLURMD_NODENAME");
     json_t *body = json_pack("{s:s, s:o, s:o, s:i, s:o, s:s, s:o, s:I, s:o}", "scheduler",
                              run->sched ? run->sched->name : "none", "cluster",
                              oom_json_text(run->cluster), "job", oom_json_text(run->job), "restart",
-                             run->restart, "name", oom_json_text(run->options.name), "token",
-                             run->token, "node", oom_json_text(slurm_node ? slurm_node : node),
-                             "gpus", (json_int_t)body_gpus(), "options", options_of(run));
+                             run->restart, "name", oom_json_text(name), "token", run->token, "node",
+                             oom_json_text(slurm_node ? slurm_node : node), "gpus",
+                             (json_int_t)body_gpus(), "options", options_of(run));
 
     /* Said by the scheduler before any of the job's own lines ran. */
     if (run->sched && run->sched->share && run->in_job_allocation) {

@@ -245,3 +245,8 @@ def test_a_variable_that_says_nothing_is_said_and_ignored(place, variable, value
     result = run(place, 'bash', 'train.sh', more_env={'OOMRETRY_' + variable: value})
     assert f'OOMRETRY_{variable} '.encode() in result.stderr and b'ignored' in result.stderr
     assert result.stdout.count(b'caf\xe9 pretrain') == 2 and result.returncode == 0
+
+
+def test_a_command_without_measure_has_a_name_with_one(place):
+    result = run(place, 'env', 'X=' + 'x' * 100000, 'bash', 'train.sh')
+    assert result.stdout.count(b'caf\xe9 pretrain') == 2 and result.returncode == 0, result.stderr

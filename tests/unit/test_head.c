@@ -239,6 +239,9 @@ static void bodies_without_measure(void **state)
     body = head_begin_body("3", "t3", 0);
     json_object_set_new(json_object_get(body, "options"), "note", json_string(text));
     json_decref(head_call_as(f, ALICE, "POST", "/v1/attempts/begin", body, 413));
+    body = head_begin_body("4", "t4", 0);
+    json_object_set_new(body, "name", json_string(text));
+    json_decref(head_call_as(f, ALICE, "POST", "/v1/attempts/begin", body, 413));
     free(text);
 }
 
