@@ -118,10 +118,12 @@ static void walk(struct search *search, int parent, const char *name, const char
         if (entry->d_name[0] == '.')
             continue;
         snprintf(path, sizeof(path), "%s/%s", shown, entry->d_name);
-        if (entry->d_type == DT_DIR && depth > 0)
-            walk(search, dirfd(directory), entry->d_name, path, depth - 1);
-        else if (entry->d_type == DT_REG && named_like_a_log(entry->d_name))
+        /* NFS lists large directories by names alone; both look what it is. */
+        bool unknown = entry->d_type == DT_UNKNOWN;
+        if ((unknown || entry->d_type == DT_REG) && named_like_a_log(entry->d_name))
             look_at(search, dirfd(directory), entry->d_name, path);
+        else if ((unknown || entry->d_type == DT_DIR) && depth > 0)
+            walk(search, dirfd(directory), entry->d_name, path, depth - 1);
     }
     closedir(directory);
 }

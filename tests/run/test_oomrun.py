@@ -161,6 +161,34 @@ def test_log_elsewhere_is_found(place):
     assert 'done' in (place[0] / 'logs/train.log').read_text()
 
 
+SHORT_OF_WORDS = r"""
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <dlfcn.h>
+#include <stddef.h>
+struct dirent *readdir(DIR *directory)
+{
+    struct dirent *(*real)(DIR *) = (struct dirent *(*)(DIR *))dlsym(RTLD_NEXT, "readdir");
+    struct dirent *entry = real(directory);
+    if (entry)
+        entry->d_type = DT_UNKNOWN;
+    return entry;
+}
+"""
+
+
+def test_log_on_a_file_system_that_does_not_say_what_is_a_file(place):
+    """As NFS, which lists a large directory by names alone."""
+    (place[0] / 'names.c').write_text(SHORT_OF_WORDS)
+    subprocess.run(['cc', '-shared', '-fPIC', '-o', place[0] / 'names.so', place[0] / 'names.c'], check=True)
+    place[1]['LD_PRELOAD'] = str(place[0] / 'names.so')
+    # Where the log is, only a search of the directory tells.
+    name = script(place, 'mkdir -p logs; exec > "$(printf logs/%s train.log)" 2>&1; ' + LAUNCH)
+    p = run(place, 'bash', name)
+    assert p.returncode == 0, p.stderr
+    assert 'done' in (place[0] / 'logs/train.log').read_text()
+
+
 def test_status_hidden_by_a_pipe(place):
     name = script(place, LAUNCH + ' 2>&1 | tee train.log')
     p = run(place, 'bash', name)
