@@ -276,21 +276,6 @@ static int cancel(const char *job, struct oom_error *err)
     return child_expect(argv, CALL_MS, NULL, err);
 }
 
-static bool is_away(const struct oom_error *err)
-{
-    static const char *const signs[] = {
-        "Unable to contact slurm controller", "Socket timed out", "Connection refused",
-        "Zero Bytes were transmitted", "did not end within", "slurm_msg_sendto",
-        "Unexpected message received",
-        /* Killed in between, it has forgotten that it had just queued the job again. */
-        "Job has already finished"};
-
-    for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++)
-        if (strstr(err->text, signs[i]))
-            return true;
-    return false;
-}
-
 static int end_steps(const char *job, struct oom_error *err)
 {
     const char *list[] = {"squeue", "-h", "-s", "-j", job, "-o", "%i", NULL};
@@ -332,7 +317,7 @@ const struct sched sched_slurm = {
     .release = slurm_release,
     .cancel = cancel,
     .repoint = slurm_dependents_repoint,
-    .is_away = is_away,
+    .is_away = slurm_is_away,
     .end_steps = end_steps,
     .on_nodes = slurm_on_nodes,
 };

@@ -12,7 +12,8 @@
 #include "agent/lib/child.h"
 #include "agent/sched/slurm_fields.h"
 
-enum { CALL_MS = 10000, MAX_DEPENDENCY_BYTES = 8192 };
+/* A word of a command line is at most 128 KiB long. */
+enum { CALL_MS = 10000, MAX_DEPENDENCY_BYTES = 120 * 1024 };
 
 struct text {
     char *bytes;
@@ -79,7 +80,7 @@ static bool rewrite_one(const char *item, size_t length, const struct slurm_repl
 
         add(out, ":", 1);
         colon = next ? next : end;
-        if (how == WHOLE_ARRAY && (by_index ? !corresponds : any_of))
+        if (how == WHOLE_ARRAY && (by_index ? !corresponds : any_of || !r->others))
             how = OTHER;
         if (how == OTHER) {
             add(out, target, target_length);
@@ -122,7 +123,8 @@ bool slurm_dependency_rewrite(const char *dependency, const struct slurm_replace
     return found && !text.full;
 }
 
-/* The array's tasks but this one that have not completed, as "12_0:12_4"; "" for no array. */
+/* The array's tasks but this one that have not completed, as "12_0:12_4"; "" for no array. 1: they
+ * do not fit. */
 static int other_tasks(const char *job, char *out, size_t size, struct oom_error *err)
 {
     const char *task = strchr(job, '_');
@@ -149,46 +151,67 @@ static int other_tasks(const char *job, char *out, size_t size, struct oom_error
         add_word(&text, line);
     }
     free(list);
-    return text.full ? oom_errorf(err, "array %s has too many open tasks to list them", array) : 0;
+    return text.full;
 }
 
 static int update(const char *job, const char *dependency, struct oom_error *err)
 {
-    char id[96], option[MAX_DEPENDENCY_BYTES + 16];
+    char id[96], *option = NULL;
 
     snprintf(id, sizeof(id), "JobId=%s", job);
-    snprintf(option, sizeof(option), "Dependency=%s", dependency);
+    if (asprintf(&option, "Dependency=%s", dependency) < 0)
+        return oom_errorf(err, "out of memory");
     const char *argv[] = {"scontrol", "update", id, option, NULL};
-    return child_expect(argv, CALL_MS, NULL, err);
+    int rc = child_expect(argv, CALL_MS, NULL, err);
+    free(option);
+    return rc;
 }
 
-int slurm_dependents_repoint(const char *old_job, const char *new_job, struct oom_error *err)
+/* `dependency` is room for one. */
+static int repoint_all(const struct slurm_replacement *replacement, char *list, char *dependency,
+                       struct oom_error *err)
 {
-    const char *pending[] = {"squeue", "-h", "-t", "PD", "-o", "%i|%E", NULL};
-    char others[MAX_DEPENDENCY_BYTES / 2], dependency[MAX_DEPENDENCY_BYTES], *list = NULL;
-    struct slurm_replacement replacement = {old_job, new_job, others};
     int changed = 0;
 
-    if (other_tasks(old_job, others, sizeof(others), err) < 0 ||
-        child_expect(pending, CALL_MS, &list, err) < 0)
-        return -1;
     for (char *save = NULL, *line = strtok_r(list, "\n", &save); line;
          line = strtok_r(NULL, "\n", &save)) {
+        struct oom_error why = {""};
         char *bar = strchr(line, '|');
         if (!bar)
             continue;
         *bar = '\0';
         slurm_plain_id(line);
         const char *task = strchr(line, '_');
-        if (!slurm_dependency_rewrite(bar + 1, &replacement, task ? atoi(task + 1) : -1, dependency,
-                                      sizeof(dependency)))
+        if (!slurm_dependency_rewrite(bar + 1, replacement, task ? atoi(task + 1) : -1, dependency,
+                                      MAX_DEPENDENCY_BYTES))
             continue;
-        if (update(line, dependency, err) < 0) {
-            free(list);
-            return -1;
-        }
-        changed++;
+        if (update(line, dependency, &why) == 0)
+            changed++;
+        else if (slurm_is_away(&why))
+            return oom_errorf(err, "%s", why.text);
+        /* Else it is somebody else's, or waits no longer: that is not for us to change, and must
+         * not keep the job from running. */
+    }
+    return changed;
+}
+
+int slurm_dependents_repoint(const char *old_job, const char *new_job, struct oom_error *err)
+{
+    const char *pending[] = {"squeue", "-h", "-t", "PD", "-o", "%i|%E", NULL};
+    char *others = malloc(MAX_DEPENDENCY_BYTES), *dependency = malloc(MAX_DEPENDENCY_BYTES);
+    char *list = NULL;
+    int changed = -1;
+
+    if (!others || !dependency) {
+        oom_errorf(err, "out of memory");
+    } else {
+        int rc = other_tasks(old_job, others, MAX_DEPENDENCY_BYTES / 2, err);
+        struct slurm_replacement replacement = {old_job, new_job, rc > 0 ? NULL : others};
+        if (rc >= 0 && child_expect(pending, CALL_MS, &list, err) == 0)
+            changed = repoint_all(&replacement, list, dependency, err);
     }
     free(list);
+    free(others);
+    free(dependency);
     return changed;
 }

@@ -14,7 +14,8 @@ struct slurm_replacement {
     const char *old_job;
     const char *new_job;
     /* The other tasks of old_job's array that have not completed: "12_0:12_4", "" none. Who waits
-     * for the whole array waits for these and for new_job. */
+     * for the whole array waits for these and for new_job. NULL: too many to be listed; then he
+     * goes on waiting for the array as it is. */
     const char *others;
 };
 

@@ -75,3 +75,18 @@ void slurm_plain_id(char *id)
     memmove(open, open + 1, (size_t)(close - open - 1));
     close[-1] = '\0';
 }
+
+bool slurm_is_away(const struct oom_error *err)
+{
+    static const char *const signs[] = {
+        "Unable to contact slurm controller", "Socket timed out", "Connection refused",
+        "Zero Bytes were transmitted", "did not end within", "slurm_msg_sendto",
+        "Unexpected message received",
+        /* Killed in between, it has forgotten that it had just queued the job again. */
+        "Job has already finished"};
+
+    for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++)
+        if (strstr(err->text, signs[i]))
+            return true;
+    return false;
+}

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "oomretry/error.h"
+
 /* The value of Key=Value in one line of `scontrol -o show`; false when the key is not there. */
 bool slurm_field(const char *text, const char *key, char *out, size_t size);
 
@@ -16,5 +18,8 @@ int64_t slurm_mib(const char *text);
 
 /* Makes "12_[3]", as squeue shows an array of which one task is pending, "12_3". In place. */
 void slurm_plain_id(char *id);
+
+/* The words of Slurm's programs say that the controller does not answer at present. */
+bool slurm_is_away(const struct oom_error *err);
 
 #endif

@@ -201,3 +201,40 @@ def test_a_directory_that_is_used_is_not_given_away(cluster, tmp, directory):
     finally:
         agent.terminate()
         agent.wait()
+
+
+@pytest.mark.parametrize("mode", ["resubmit", "requeue"])
+def test_a_dependent_of_somebody_else(cluster, work, script, tmp, mode):
+    """Only its owner may change what it waits for; the job is retried all the same."""
+    path, memory = kinds.write_job(work, script, "gpu" if mode == "resubmit" else "oomrun killed")
+    job = cluster.sbatch(work, "--oom-retry=relax", f"--oom-mode={mode}", f"--mem={memory}", "--hold",
+                         "-J", work.name, path)
+    other = as_other(cluster, tmp, "sbatch", "--parsable", "--mem=50", "-o", "/dev/null",
+                     f"--dependency=afterok:{job.id}", "--wrap", "true")
+    mine = cluster.sbatch(work, "--mem=50", "-o", "/dev/null", f"--dependency=afterok:{job.id}",
+                          "--wrap", "true")
+    cluster.run("scontrol", "release", job.id)
+    try:
+        wait_for(lambda: Book(cluster).lineages(work.name) and
+                 Book(cluster).lineages(work.name)[0]["state"] == "completed", "the lineage to end", 60, 0.4)
+        mine.wait("COMPLETED")
+    finally:
+        cluster.run("scancel", other, root=True)
+    assert len(kinds.runs(work)) == 2
+
+
+def test_a_task_of_a_large_array(cluster, work, script):
+    """It is submitted again, and who waits for the array waits for all its other tasks too."""
+    path, memory = kinds.write_job(work, script, "gpu")
+    job = cluster.sbatch(work, "--oom-retry=relax", "--oom-mode=resubmit", f"--mem={memory}", "--array=1-999%1",
+                         "-J", work.name, path)
+    after = cluster.sbatch(work, "--mem=50", "-o", "/dev/null", f"--dependency=afterok:{job.id}",
+                           "--wrap", "true")
+    try:
+        wait_for(lambda: len({run[0] for run in kinds.runs(work)}) >= 2 and
+                 Book(cluster).lineages(work.name)[0]["state"] == "completed", "the lineage to end", 60, 0.4)
+        waits = after.record()["Dependency"]
+        assert f"{job.id}_1(" not in waits and f"{job.id}_999(" in waits, waits[:200]
+    finally:
+        cluster.run("scancel", "--name", work.name, root=True)
+        cluster.run("scancel", after.id, root=True)

@@ -92,6 +92,10 @@ static void dependents_are_repointed(void **state)
         {"aftercorr:12_*(unfulfilled)", "12_3", "99_3", "12_1", 2, NULL},
         /* "or" has no way to say "all of these". */
         {"afterok:12_*?afterok:7", "12_3", "99_3", "12_1", -1, NULL},
+        /* Too many others to be listed. */
+        {"afterok:12_*(unfulfilled)", "12_3", "99_3", NULL, -1, NULL},
+        {"afterok:12_3,afterok:12_*", "12_3", "99_3", NULL, -1, "afterok:99_3,afterok:12_*"},
+        {"aftercorr:12_*(unfulfilled)", "12_3", "99_3", NULL, 3, "afterok:99_3"},
     };
     struct slurm_replacement small = {"12", "99", ""};
     char out[128];
