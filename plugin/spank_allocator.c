@@ -82,7 +82,8 @@ static bool starts_in_image(void)
 
 void allocator_init_post_opt(spank_t sp)
 {
-    struct settings settings = plugin_state.options, environment, effective;
+    const struct settings *options = &plugin_state.options;
+    struct settings settings = *options, environment, effective;
     char text[160];
 
     settings_init(&environment);
@@ -91,8 +92,9 @@ void allocator_init_post_opt(spank_t sp)
 
     effective = settings;
     settings_merge(&effective, &plugin_state.site.defaults);
-    if (!effective.policy[0] && (settings.mode[0] || settings.allow[0] ||
-                                 settings.max_retries >= 0 || settings.dry_run >= 0))
+    /* Variables may be in a profile, for those jobs that opt in. */
+    if (!effective.policy[0] && (options->mode[0] || options->allow[0] ||
+                                 options->max_retries >= 0 || options->dry_run >= 0))
         slurm_info("oomretry: the --oom-* options have no effect without --oom-retry");
 
     if (settings_opted_in(&settings) && starts_in_image())

@@ -171,6 +171,14 @@ def test_submitter_reads_why_a_value_is_refused(cluster, work, script, option, m
         assert f"oomretry: {name}={value}"[:70] in done.stderr and message in done.stderr
 
 
+def test_options_that_have_no_effect_are_named(cluster, work):
+    """Those of the command line: variables may be in a profile, for the jobs that opt in."""
+    words = "the --oom-* options have no effect without --oom-retry"
+    submit = ("sbatch", "-o", "/dev/null", "--wrap", "true")
+    assert words in cluster.run(*submit[:1], "--oom-mode=requeue", *submit[1:], cwd=work).stderr
+    assert cluster.run(*submit, cwd=work, env={"SBATCH_OOM_MODE": "requeue"}).stderr == ""
+
+
 def test_wrong_variable_is_named_and_ignored(cluster, recorder, work, script):
     with cluster.plugstack(cluster.plugin_line(recorder)):
         done = cluster.run("sbatch", "--parsable", "--wait", "-o", work / "out", "--oom-retry",
