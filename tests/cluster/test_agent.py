@@ -102,6 +102,7 @@ def assert_let_alone(cluster, job, name):
 
 @pytest.fixture
 def tmp(cluster):
+    wait_for(lambda: cluster.oomctl("history").returncode == 0, "the head")
     path = Path(tempfile.mkdtemp(prefix="t", dir=cluster.dir.parent))
     path.chmod(0o755)
     return path
@@ -135,7 +136,7 @@ def begin_elsewhere(cluster, node, job):
     assert '"lineage"' in done.stdout, done
 
 
-def test_jobs_of_another_cluster_are_not_looked_for(cluster):
+def test_jobs_of_another_cluster_are_not_looked_for(cluster, tmp):
     begin_elsewhere(cluster, "n1", "777")
     begin_elsewhere(cluster, cluster.record["nodes"][0], "778")
     time.sleep(QUIET_S)
@@ -158,23 +159,28 @@ def test_an_owner_keeps_only_himself_waiting(cluster, work, script, tmp):
     installed.write_text(STOPPING_OOMRUN.format(uid=OTHER.pw_uid, real=real))
     installed.chmod(0o755)
     work.chmod(0o777)
+    jobs = []
     try:
         path = script("#!/bin/bash\necho $$ >> pids.$UID\nsleep 100\n")
         first = as_other(cluster, work, "sbatch", "--parsable", "--oom-retry", "-o", "/dev/null", path)
+        jobs.append(Job(cluster, first, "/dev/null"))
         wait_for(lambda: Book(cluster).rows("SELECT 1 FROM job WHERE job = ?", first), "the first")
         second = cluster.sbatch(work, "--oom-retry", "-J", work.name, path)
+        jobs.append(second)
         wait_for(lambda: Book(cluster).attempts(work.name), "the second")
         wait_for(lambda: len(list(work.glob("pids.*"))) == 2, "both scripts")
         # Nobody can report these ends.
-        for job in first, second.id:
-            kinds.kill_step(cluster, job)
+        for job in jobs:
+            kinds.kill_step(cluster, job.id)
         wait_for(lambda: Book(cluster).lineages(work.name)[0]["state"] != "running",
-                 "the second to be settled", 45)
+                 "the second to be settled", 90)
     finally:
         kept.rename(installed)
         for stopped in stopped_of(OTHER.pw_uid):
             os.kill(stopped, signal.SIGKILL)
-        cluster.run("scancel", first, root=True)
+        for job in jobs:  # Slurm takes them for running
+            cluster.run("scancel", job.id, root=True)
+            job.wait("CANCELLED")
         shutil.rmtree(real)
 
 
