@@ -271,6 +271,17 @@ static int decide(struct run *run, struct attempt *attempt, const struct oom_inc
     return result;
 }
 
+/* Without the script there is little that a ladder can do: its reasons are not the reason. */
+static void say_unreadable(const struct launch *launch)
+{
+    struct oom_error err = {""};
+    struct oom_script *script = launch_parse(launch, &err);
+
+    if (!script)
+        say("  nothing in the script could be changed: %s", err.text);
+    oom_script_free(script);
+}
+
 /* Ran out of memory, or was refused a change by the program: what comes next? */
 static enum next ask(struct run *run, struct attempt *attempt, struct oom_script *script,
                      struct oom_incident *incident)
@@ -308,6 +319,8 @@ static enum next ask(struct run *run, struct attempt *attempt, struct oom_script
     } else if (verdict == 1) {
         say_stop(run, attempt, incident, json_get_string(reply, "reason", "no reason was given"),
                  json_get_string(reply, "advice", ""));
+        if (!script)
+            say_unreadable(&run->launch);
     }
     json_decref(reply);
     oom_edits_free(&total);
