@@ -204,12 +204,22 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
         event_add(watch->timer, &next);
 }
 
-static void child(const struct run *run, const sigset_t *mask)
+/* What ends a command ends it before it executes anything. Sent to a shell that has begun, it would
+ * be lost: a shell that alone gets a Ctrl-C goes on when its command does. */
+static void take_earlier(const sigset_t *earlier)
+{
+    for (int signo = 1; signo < NSIG; signo++)
+        if (sigismember(earlier, signo) == 1 && cancel_is_signal(signo))
+            raise(signo);
+}
+
+static void child(const struct run *run, const sigset_t *earlier, const sigset_t *mask)
 {
     const struct launch *launch = &run->launch;
     char number[24];
 
     signal(SIGPIPE, run->sigpipe);
+    take_earlier(earlier);
     sigprocmask(SIG_SETMASK, mask, NULL);
     output_child(run->output);
     launch_rewind(launch);
@@ -249,7 +259,7 @@ static int start(struct watch *watch, struct oom_error *err)
     if (watch->pid < 0)
         return oom_errorf(err, "cannot fork: %s", strerror(errno));
     if (watch->pid == 0)
-        child(watch->run, &watch->run->signal_mask);
+        child(watch->run, &watch->earlier, &watch->run->signal_mask);
     if (watch->run->options.in_job)
         witness_start();
     output_parent(watch->run->output);
