@@ -149,11 +149,11 @@ def test_nobody_else_is_taken_for_the_head(cluster, remote, kind):
 def test_a_long_answer_comes_in_pieces(cluster, remote):
     remote.start(remote.head_conf, remote.answers)
     name = "n" * 200
-    for job in range(1, 8):
+    for job in range(1, 46):
         body = {"scheduler": "slurm", "cluster": "c", "job": str(job), "token": "t", "restart": 0,
-                "name": name, "node": "n1", "options": {"policy": "auto", "filler": "x" * 100000}}
+                "name": name, "node": "n1", "options": {"policy": "auto", "filler": "x" * 15000}}
         done = cluster.run("curl", "-sS", "--unix-socket", remote.home / "head.sock", "-d", "@-",
                            "http://localhost/v1/attempts/begin", text_in=json.dumps(body))
         assert '"lineage"' in done.stdout, done
     rows = json.loads(remote.oomctl("history", "--json").stdout)
-    assert len(rows["lineages"]) == 7
+    assert len(rows["lineages"]) == 45
