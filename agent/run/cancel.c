@@ -11,11 +11,20 @@ enum { TELL_MS = 1000 };
 
 static const int ending[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 
+/* What this program was started to ignore (nohup, or in the background of a script), its command
+ * ignores as well. */
+static bool is_ignored(int signo)
+{
+    struct sigaction action;
+
+    return sigaction(signo, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 bool cancel_is_signal(int signo)
 {
     for (size_t i = 0; i < sizeof(ending) / sizeof(ending[0]); i++)
         if (signo == ending[i])
-            return true;
+            return !is_ignored(signo);
     return false;
 }
 
@@ -26,7 +35,7 @@ int cancel_pending(void)
     if (sigpending(&pending) < 0)
         return 0;
     for (size_t i = 0; i < sizeof(ending) / sizeof(ending[0]); i++)
-        if (sigismember(&pending, ending[i]) == 1)
+        if (sigismember(&pending, ending[i]) == 1 && !is_ignored(ending[i]))
             return ending[i];
     return 0;
 }

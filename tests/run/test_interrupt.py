@@ -30,11 +30,12 @@ def place(tmp_path):
 
 
 @contextlib.contextmanager
-def on_a_terminal(place):
+def on_a_terminal(place, ignored=signal.SIG_DFL):
     env = {'PATH': f'{place}/bin:/usr/bin:/bin', 'HOME': str(place), 'OOMRETRY_CONFIG': str(place / 'config.yaml')}
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(place)
+        signal.signal(signal.SIGINT, ignored)
         os.execve(OOMRUN, [OOMRUN, '--db', str(place / 'db'), '--', 'bash', 'train.sh'], env)
     try:
         yield terminal
@@ -87,3 +88,12 @@ def test_the_next_command_gets_what_came_before_it(place):
         book.close()
         rest = read_until(terminal, None)
     assert b'done' not in rest
+
+
+def test_what_is_ignored_ends_nothing(place):
+    """In the background of a script, or under nohup: the command ignores it, too."""
+    with on_a_terminal(place, signal.SIG_IGN) as terminal:
+        read_until(terminal, b'starts now')
+        os.write(terminal, b'\x03')
+        rest = read_until(terminal, None)
+    assert b'told to end' not in rest and b'done' in rest
