@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/sched/slurm_job.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -40,6 +41,24 @@ static char *job_text(const char *job, bool settle, struct oom_error *err)
     return NULL;
 }
 
+/* Slurm does not find the tasks of an array that was cancelled as a whole before any of them began
+ * (22.05: "Job 6_2 not found"): the array's only record is theirs. NULL: purged, when err says so.
+ */
+static char *array_text(const char *task, struct oom_error *err)
+{
+    char array[64];
+
+    snprintf(array, sizeof(array), "%.*s", (int)strcspn(task, "_"), task);
+    char *text = job_text(array, false, err);
+    const char *feed = text ? strchr(text, '\n') : NULL;
+    if (feed && feed[strspn(feed, "\n ")]) {
+        free(text);
+        text = NULL;
+        oom_errorf(err, "Invalid job id: array %s has other tasks only", array);
+    }
+    return text;
+}
+
 int slurm_job_read(struct slurm_job *job, const char *id, bool settle, struct oom_error *err)
 {
     static const char *const live[] = {"PENDING",     "RUNNING",  "SUSPENDED", "COMPLETING",
@@ -47,6 +66,8 @@ int slurm_job_read(struct slurm_job *job, const char *id, bool settle, struct oo
     char restarts[16] = "0";
 
     *job = (struct slurm_job){.text = job_text(id, settle, err)};
+    if (!job->text && strchr(id, '_') && strstr(err->text, " not found"))
+        job->text = array_text(id, err);
     if (!job->text) {
         /* Purged, or a controller that does not answer: only the former is an end. */
         job->unknown = strstr(err->text, "Invalid job id") != NULL;

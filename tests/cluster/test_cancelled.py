@@ -76,3 +76,25 @@ exec /usr/bin/scontrol "$@"
     os.killpg(agent, signal.SIGCONT)
     assert_stays_cancelled(cluster, work, job)
     assert "cancelled before its next attempt" in history(cluster, job)["lineage"]["reason"]
+
+
+@pytest.mark.parametrize("kind", ["plain", "array"])
+def test_the_new_job_before_it_began(cluster, work, script, kind):
+    """Slurm does not find a task of an array that was cancelled before any of them began."""
+    job, _ = kinds.submit(cluster, work, script, kind, "agent away", "resubmit")
+    first = kinds.watched(job, kind)
+    wait_for(lambda: kinds.runs(work), "the first start")
+    partition = job.record()["Partition"]
+    cluster.run("scontrol", "update", f"partition={partition}", "state=down", root=True)
+    try:
+        (work / "go").write_text("")
+        wait_for(lambda: ((history(cluster, first)["attempts"][1:] or [{}])[0].get("acted") or "")
+                 .startswith("submitted as job "), "the new job")
+        new = history(cluster, first)["lineage"]["jobs"][1]
+        wait_for(lambda: first.record()["JobState"] == "FAILED", "the old one to end")
+        cluster.run("scancel", new.split("_")[0])
+    finally:
+        cluster.run("scontrol", "update", f"partition={partition}", "state=up", root=True)
+    wait_for(lambda: kinds.is_over(cluster, first), "the lineage to end", 60, 0.4)
+    assert history(cluster, first)["lineage"]["state"] in ("stopped", "cancelled")
+    assert history(cluster, first)["lineage"]["jobs"] == [first.id, new]
