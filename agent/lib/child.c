@@ -23,7 +23,8 @@ void child_look_first_in(const char *directory)
     snprintf(first_directory, sizeof(first_directory), "%s", directory);
 }
 
-const char *child_program(const char *name, char *path, size_t size)
+/* `name`, or its path there. */
+static const char *program(const char *name, char *path, size_t size)
 {
     if (!*first_directory || strchr(name, '/') ||
         (size_t)snprintf(path, size, "%s/%s", first_directory, name) >= size ||
@@ -60,30 +61,31 @@ static bool is_taste(const char *variable)
     return false;
 }
 
-static void forget_tastes(void)
+static void forget(bool (*drops)(const char *variable))
 {
     char **kept = environ;
 
     for (char **variable = environ; variable && *variable; variable++)
-        if (!is_taste(*variable))
+        if (!is_taste(*variable) && !(drops && drops(*variable)))
             *kept++ = *variable;
     if (kept)
         *kept = NULL;
 }
 
-static void exec_child(const char *const *argv, int out, int errors)
+static void exec_child(const char *const *argv, bool (*drops)(const char *variable), int out,
+                       int errors)
 {
     char path[sizeof(first_directory) + 64];
     sigset_t none;
 
-    forget_tastes();
+    forget(drops);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);
     int null = open("/dev/null", O_RDONLY);
     if (null < 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(errors, 2) < 0)
         _exit(127);
-    execvp(child_program(argv[0], path, sizeof(path)), (char *const *)argv);
+    execvp(program(argv[0], path, sizeof(path)), (char *const *)argv);
     dprintf(2, "cannot execute %s: %s\n", argv[0], strerror(errno));
     _exit(127);
 }
@@ -147,8 +149,8 @@ static bool collect(struct sink sinks[2], int64_t deadline_ms)
     return true;
 }
 
-int child_run(const char *const *argv, int timeout_ms, struct child_result *result,
-              struct oom_error *err)
+static int run(const char *const *argv, bool (*drops)(const char *variable), int timeout_ms,
+               struct child_result *result, struct oom_error *err)
 {
     int out[2] = {-1, -1}, errors[2] = {-1, -1};
     struct sink sinks[2] = {{.fd = -1}, {.fd = -1}};
@@ -164,7 +166,7 @@ int child_run(const char *const *argv, int timeout_ms, struct child_result *resu
         goto fail;
     }
     if (pid == 0)
-        exec_child(argv, out[1], errors[1]);
+        exec_child(argv, drops, out[1], errors[1]);
     close(out[1]);
     close(errors[1]);
     sinks[0].fd = out[0];
@@ -195,11 +197,23 @@ fail:
     return -1;
 }
 
+int child_run(const char *const *argv, int timeout_ms, struct child_result *result,
+              struct oom_error *err)
+{
+    return run(argv, NULL, timeout_ms, result, err);
+}
+
 int child_expect(const char *const *argv, int timeout_ms, char **out, struct oom_error *err)
+{
+    return child_expect_without(argv, NULL, timeout_ms, out, err);
+}
+
+int child_expect_without(const char *const *argv, bool (*drops)(const char *variable),
+                         int timeout_ms, char **out, struct oom_error *err)
 {
     struct child_result result;
 
-    if (child_run(argv, timeout_ms, &result, err) < 0)
+    if (run(argv, drops, timeout_ms, &result, err) < 0)
         return -1;
     if (out && result.cut) {
         child_result_free(&result);

@@ -14,9 +14,6 @@
  * of a service, need not lead to the scheduler's commands. "": PATH only. */
 void child_look_first_in(const char *directory);
 
-/* `name`, or its path there; in `path`, of `size` bytes. */
-const char *child_program(const char *name, char *path, size_t size);
-
 struct child_result {
     int status;   /* of wait(2) */
     char *out;    /* standard output, NUL-terminated, at most 16 MiB */
@@ -37,5 +34,9 @@ void child_result_free(struct child_result *result);
  * output is returned in *out when out is not NULL; one that does not fit is an error then: half a
  * list of jobs, or half a script, must not be acted upon. */
 int child_expect(const char *const *argv, int timeout_ms, char **out, struct oom_error *err);
+
+/* The same in an environment without the variables ("NAME=VALUE") of which drops() says so. */
+int child_expect_without(const char *const *argv, bool (*drops)(const char *variable),
+                         int timeout_ms, char **out, struct oom_error *err);
 
 #endif

@@ -24,8 +24,6 @@
 #include "agent/sched/slurm_rest.h"
 #include "db/db.h"
 
-extern char **environ;
-
 enum { CALL_MS = 10000, MAX_WORDS = 1024 };
 
 /* A task of an array is named ARRAY_TASK: the raw id of its last task is the array's own, and a
@@ -167,21 +165,9 @@ static const char *task_of(const char *const *options)
 
 /* sbatch reads them as options. Here they belong to the job's environment: those that it was
  * submitted with are among its options already, and SBATCH_WAIT would have sbatch wait for ever. */
-static void forget_input_variables(void)
+static bool is_input(const char *variable)
 {
-    static const char prefix[] = "SBATCH_";
-    char name[128];
-
-    for (char **variable = environ; *variable;) {
-        size_t length = strcspn(*variable, "=");
-        if (strncmp(*variable, prefix, sizeof(prefix) - 1) == 0 && length < sizeof(name)) {
-            snprintf(name, sizeof(name), "%.*s", (int)length, *variable);
-            unsetenv(name);
-            variable = environ; /* the list has moved */
-        } else {
-            variable++;
-        }
-    }
+    return strncmp(variable, "SBATCH_", 7) == 0;
 }
 
 static int submit_by_sbatch(const struct sched_submission *submission, char *new_job, size_t size,
@@ -192,7 +178,6 @@ static int submit_by_sbatch(const struct sched_submission *submission, char *new
     int n = 2;
     char *out = NULL;
 
-    forget_input_variables();
     if (submission->hold)
         argv[n++] = "--hold";
     if (submission->directory) {
@@ -220,7 +205,7 @@ static int submit_by_sbatch(const struct sched_submission *submission, char *new
         argv[n++] = submission->args[i];
     }
     argv[n] = NULL;
-    if (child_expect(argv, CALL_MS, &out, err) < 0)
+    if (child_expect_without(argv, is_input, CALL_MS, &out, err) < 0)
         return -1;
     out[strcspn(out, ";\n")] = '\0';
     snprintf(new_job, size, "%s", out);
