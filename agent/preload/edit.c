@@ -67,13 +67,6 @@ static bool is_program(const struct argv_plan *plan, const char *program, char *
            !any(plan, ARGV_REJECT, program, length, NULL) && arguments_fit(plan, argv, first);
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 /* Programs that start another one that stands among their own arguments. */
 static bool launches(const char *name)
 {
@@ -98,7 +91,7 @@ size_t argv_find(const struct argv_plan *plan, char *const argv[])
 
     if (!plan->active || !argv || !argv[0])
         return 0;
-    const char *name = base_name(argv[0]);
+    const char *name = basename(argv[0]);
     /* "trl sft": a program with its sub-command. */
     if (argv[1] && strlen(name) + strlen(argv[1]) + 2 < sizeof(pair)) {
         size_t n = strlen(name);
@@ -127,7 +120,7 @@ bool argv_leaves_host(char *const argv[])
 
     if (!argv || !argv[0])
         return false;
-    const char *name = base_name(argv[0]);
+    const char *name = basename(argv[0]);
     for (size_t i = 0; names[i]; i++)
         if (strcmp(names[i], name) == 0)
             return true;

@@ -6,16 +6,9 @@
 
 #include "agent/lib/jsonget.h"
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 static bool is_python(const char *path)
 {
-    return strncmp(base_name(path), "python", 6) == 0;
+    return strncmp(basename(path), "python", 6) == 0;
 }
 
 /* Of `/bin/bash /opt/wrappers/python3 export.py` what begins with the last interpreter. */
@@ -34,7 +27,7 @@ static bool is_go_between(char *const *argv)
     static const char *const names[] = {
         "sh",   "bash",    "dash", "zsh", "tee", "srun", "cat",    "env",   "time",  "nice",
         "tail", "timeout", "grep", "sed", "awk", "ts",   "stdbuf", "nohup", "sleep", "scontrol"};
-    const char *name = base_name(interpreter(argv)[0]);
+    const char *name = basename(interpreter(argv)[0]);
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (strcmp(name, names[i]) == 0)
@@ -66,10 +59,10 @@ static void name_program(char *const *argv, char *out, size_t size)
     const char *program = python_program(argv, &module);
 
     if (program)
-        snprintf(out, size, "%s %s%s", base_name(interpreter(argv)[0]), module ? "-m " : "",
-                 module ? program : base_name(program));
+        snprintf(out, size, "%s %s%s", basename(interpreter(argv)[0]), module ? "-m " : "",
+                 module ? program : basename(program));
     else
-        snprintf(out, size, "%s", base_name(interpreter(argv)[0]));
+        snprintf(out, size, "%s", basename(interpreter(argv)[0]));
 }
 
 /* --- by its traceback -------------------------------------------------------------------------
@@ -79,7 +72,7 @@ static void name_program(char *const *argv, char *out, size_t size)
 static bool frame_is_of(const char *line, size_t length, const char *program, bool module)
 {
     char file[256];
-    const char *name = module ? program : base_name(program);
+    const char *name = module ? program : basename(program);
 
     if (!memmem(line, length, ", in <module>", 13))
         return false;

@@ -109,13 +109,6 @@ void ray_wish_read(const json_t *job, const char *site_rule, struct ray_wish *ou
     read_number(metadata, "oom_grace_s", 86400, &out->grace_s, out);
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 bool ray_owned_elsewhere(const json_t *job, char *why, size_t size)
 {
     const json_t *metadata = json_object_get(job, "metadata");
@@ -136,10 +129,10 @@ bool ray_owned_elsewhere(const json_t *job, char *why, size_t size)
     }
     /* Not only for plain words: `cd x && oomrun -- …` is oomrun's too. */
     const char *entrypoint = json_get_string(job, "entrypoint", "");
-    bool ours = strncmp(base_name(entrypoint), "oomrun ", 7) == 0 ||
+    bool ours = strncmp(basename(entrypoint), "oomrun ", 7) == 0 ||
                 strstr(entrypoint, " oomrun ") || strstr(entrypoint, "/oomrun ");
     if (!ours && ray_start_parse(entrypoint, &start)) {
-        ours = strcmp(base_name(start.words[start.file]), "oomrun") == 0;
+        ours = strcmp(basename(start.words[start.file]), "oomrun") == 0;
         ray_start_free(&start);
     }
     if (ours)
