@@ -2,6 +2,9 @@
 """Jobs that Slurm or a foreign process moves: preemption, a card that somebody else holds; and what
 a job that is submitted again takes along."""
 import os
+import shutil
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -24,15 +27,16 @@ echo "$*" >> HERE/mails
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory):
-    """Programs that belong to root, as trusted ones must; readable by the owner of the jobs."""
-    path = tmp_path_factory.mktemp("site")
-    for parent in (path, path.parent, path.parent.parent):
-        parent.chmod(0o755)
+def home():
+    """Programs that belong to root, as trusted ones must; readable by the owner of the jobs, which
+    pytest's own directories are not."""
+    path = Path(tempfile.mkdtemp(prefix="oomretry-test-"))
+    path.chmod(0o755)
     for name, text in ("nvidia-smi", SMI), ("mail", MAIL), ("prolog", PROLOG):
         (path / name).write_text(text.replace("HERE", str(path)))
         (path / name).chmod(0o755)
-    return path
+    yield path
+    shutil.rmtree(path)
 
 
 @pytest.fixture(scope="module")
