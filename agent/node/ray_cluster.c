@@ -107,6 +107,12 @@ static int adopt(struct ray_cluster *cluster, const char *session, struct oom_er
              cluster->place.session_dir_count ? ", on this machine" : "",
              cluster->place.supervisor[0] ? ", left alone: it lives inside " : "",
              cluster->place.supervisor);
+    if (cluster->place.hidden)
+        log_line(LOG_WARNING,
+                 "%s: its jobs are left alone: whether it lives inside a Slurm job cannot be seen, "
+                 "as /proc is mounted with hidepid here; mount it with gid= of a group of the "
+                 "head's user",
+                 cluster->options.url);
     return 0;
 }
 
@@ -156,8 +162,11 @@ static bool ours(struct ray_cluster *cluster, const json_t *job, struct ray_wish
         log_line(LOG_WARNING, "ray job %s: %s", id, wish->problem);
     if (!wish->wanted)
         return false;
-    if (cluster->place.supervisor[0] || ray_owned_elsewhere(job, why, sizeof(why))) {
-        if (cluster->place.supervisor[0])
+    if (cluster->place.supervisor[0] || cluster->place.hidden ||
+        ray_owned_elsewhere(job, why, sizeof(why))) {
+        if (cluster->place.hidden)
+            strcpy(why, "whether a Slurm job owns the retry cannot be seen");
+        else if (cluster->place.supervisor[0])
             snprintf(why, sizeof(why), "its cluster lives inside %s, which owns the retry",
                      cluster->place.supervisor);
         log_line(LOG_NOTICE, "ray job %s: left alone: %s", id, why);

@@ -92,13 +92,16 @@ static bool find_variable(const char *pid, struct ray_place *out)
     return found;
 }
 
-static bool find_ancestor(const char *pid, struct ray_place *out)
+enum chain { CHAIN_WHOLE, CHAIN_BROKE, CHAIN_FOUND };
+
+static enum chain climb(const char *pid, struct ray_place *out)
 {
     static const char step[] = "slurmstepd: [";
     char at[24];
+    enum chain chain = CHAIN_WHOLE;
 
     snprintf(at, sizeof(at), "%s", pid);
-    for (int depth = 0; depth < 32 && atoi(at) > 1; depth++) {
+    for (int depth = 0; depth < 32 && atoi(at) > 1 && chain != CHAIN_BROKE; depth++) {
         size_t length;
         char *stat_text = read_proc(at, "stat", &length),
              *words = read_proc(at, "cmdline", &length);
@@ -109,8 +112,8 @@ static bool find_ancestor(const char *pid, struct ray_place *out)
             set_slurm(out, words + sizeof(step) - 1);
         else if (name && strncmp(name, "(oomrun)", 8) == 0)
             strcpy(out->supervisor, "oomrun");
-        if (rest)
-            sscanf(rest, ") %*c %d", &parent);
+        if (!rest || sscanf(rest, ") %*c %d", &parent) != 1)
+            chain = CHAIN_BROKE;
         snprintf(at, sizeof(at), "%d", parent);
         free(stat_text);
         free(words);
@@ -118,12 +121,30 @@ static bool find_ancestor(const char *pid, struct ray_place *out)
         if (strncmp(out->supervisor, "the ", 4) == 0)
             break;
     }
-    return out->supervisor[0] != '\0';
+    return out->supervisor[0] ? CHAIN_FOUND : chain;
+}
+
+/* `ray start` ends soon after its daemons have begun: between two looks the parent of one may be
+ * gone, and another one have adopted it. */
+static bool find_ancestor(const char *pid, struct ray_place *out)
+{
+    enum chain chain = CHAIN_BROKE;
+
+    for (int tries = 0; tries < 3 && chain == CHAIN_BROKE; tries++)
+        chain = climb(pid, out);
+    return chain == CHAIN_FOUND;
+}
+
+/* proc(5), hidepid: processes of other users cannot be looked at, not even init. */
+static bool processes_are_hidden(void)
+{
+    return access("/proc/1/stat", R_OK) < 0;
 }
 
 void ray_place_find(const char *session, const char *temp, struct ray_place *out)
 {
     DIR *proc = opendir("/proc");
+    bool named = false;
 
     memset(out, 0, sizeof(*out));
     for (struct dirent *entry; proc && (entry = readdir(proc));) {
@@ -131,9 +152,12 @@ void ray_place_find(const char *session, const char *temp, struct ray_place *out
         char *words = isdigit((unsigned char)entry->d_name[0])
                           ? read_proc(entry->d_name, "cmdline", &length)
                           : NULL;
-        if (words && find_session(words, length, session, out) && !out->supervisor[0] &&
-            !find_cgroup(entry->d_name, out) && !find_ancestor(entry->d_name, out))
-            find_variable(entry->d_name, out);
+        if (words && find_session(words, length, session, out)) {
+            named = true;
+            if (!out->supervisor[0] && !find_cgroup(entry->d_name, out) &&
+                !find_ancestor(entry->d_name, out))
+                find_variable(entry->d_name, out);
+        }
         free(words);
     }
     if (proc)
@@ -142,6 +166,7 @@ void ray_place_find(const char *session, const char *temp, struct ray_place *out
     int n = snprintf(usual, sizeof(usual), "%s/%s", temp, session);
     if (n > 0 && (size_t)n < sizeof(usual))
         add_session_dir(out, usual, (size_t)n);
+    out->hidden = !named && out->session_dir_count > 0 && processes_are_hidden();
 }
 
 bool ray_place_working_dir(const struct ray_place *place, const char *uri, char *out, size_t size)

@@ -31,6 +31,7 @@ struct ray_place {
     int session_dir_count; /* several when nodes share the machine, with directories of their own */
     /* What the cluster lives inside of: "the Slurm job 7", "oomrun"; "" nothing of that kind. */
     char supervisor[48];
+    bool hidden; /* its processes are here and cannot be seen, so `supervisor` is not known */
 };
 
 void ray_place_find(const char *session, const char *temp, struct ray_place *out);

@@ -335,10 +335,10 @@ class Service:
         more = {"OOMRETRY_MUNGE_SOCKET": str(self.munge.socket)} if self.munge else {}
         return {**os.environ, "TMPDIR": str(self.dir / "tmp"), **more}
 
-    def start(self):
+    def start(self, *under):
         with open(self.dir / "log", "ab") as log:
             self.process = subprocess.Popen(
-                [str(BUILD / "sbin/oomagent"), "-v", "-c", str(self.config)],
+                [*under, str(BUILD / "sbin/oomagent"), "-v", "-c", str(self.config)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment())
         wait_for((self.dir / "head.sock").exists, "the head's socket", 20)
         return self

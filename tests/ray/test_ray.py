@@ -151,6 +151,24 @@ def test_who_is_not_retried(ray, service, work, tmp_path):
                 if {"plain", "supervised"} & set(line["jobs"])]
 
 
+def test_processes_that_cannot_be_seen(ray, service, tmp_path):
+    """The cluster might live inside a Slurm job, whose supervisor retries: nobody knows."""
+    hidden = ["unshare", "-m", "sh", "-c", 'mount -t proc -o hidepid=2 proc /proc && exec "$@"', "sh"]
+    if subprocess.run([*hidden, "true"], check=False, stderr=subprocess.DEVNULL).returncode != 0:
+        pytest.skip("/proc can only be mounted by root")
+    blind = Service(ray)
+    try:
+        blind.start(*hidden)
+        ray.submit("unseen", ray_jobs.stage(tmp_path / "work"), "true", metadata=AUTO)
+        service.wait("unseen", "completed")
+        wait_for(lambda: "ray job unseen: left alone: whether a Slurm job owns" in blind.log(),
+                 "the word on it", 60)
+        assert "/proc is mounted with hidepid here" in blind.log()
+        assert not blind.lineages()
+    finally:
+        blind.stop()
+
+
 def test_a_job_that_hangs(ray, service, tmp_path):
     """Its actor has run out, its driver waits: it is stopped, and that is no stop by its user, not
     even for a watcher that was started meanwhile. Nor does it matter that Ray deletes the working
