@@ -69,8 +69,9 @@ static enum holder holder_of(pid_t pid)
     bool own = false;
 
     snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+    /* Where /proc is mounted with hidepid, other users' processes have no directory: proc(5). */
     if (stat(path, &st) < 0)
-        return HOLDER_GONE;
+        return kill(pid, 0) < 0 && errno == ESRCH ? HOLDER_GONE : HOLDER_FOREIGN;
     if (!job || st.st_uid != geteuid())
         return HOLDER_FOREIGN;
     snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);

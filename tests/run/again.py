@@ -63,10 +63,10 @@ class Place:
         for name, text in files.items():
             (self.path / name).write_text(text)
 
-    def run(self, *options, more='', env=None):
-        """Runs the job under oomrun; (status, all output)."""
+    def run(self, *options, more='', env=None, under=()):
+        """Runs the job under oomrun, and that under other programs; (status, all output)."""
         (self.path / 'train.sh').write_text(self.script.replace('MORE', more))
-        done = subprocess.run([OOMRUN, *options, '--', 'bash', 'train.sh'], cwd=self.path,
+        done = subprocess.run([*under, OOMRUN, *options, '--', 'bash', 'train.sh'], cwd=self.path,
                               env={**self.env, **(env or {})}, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, timeout=120, check=False)
         return done.returncode, done.stdout

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ended attempt's GPU memory is waited for; a nvidia-smi of the test says who holds some."""
 import os
+import shutil
+import subprocess
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 
-from again import place  # noqa: F401
+from again import Place, place  # noqa: F401
 
 # Says what is in the file "held" (lines "PID, MIB"), and after three looks nothing any more.
 SMI = '''#!/bin/bash
@@ -19,9 +23,12 @@ GONE = '4194400, 1024\n'
 
 @pytest.fixture
 def smi(place, tmp_path_factory):  # noqa: F811
+    return install(place, tmp_path_factory.mktemp('smi'))
+
+
+def install(place, home):  # noqa: F811
     if os.geteuid() != 0:
         pytest.skip('a program that belongs to root')
-    home = tmp_path_factory.mktemp('smi')
     home.chmod(0o755)
     program = home / 'nvidia-smi'
     program.write_text(SMI.replace('HERE', str(place.path)))
@@ -58,6 +65,27 @@ def test_somebody_else_is_named(place, smi):  # noqa: F811
     status, output = place.run(env={'CUDA_VISIBLE_DEVICES': '0'})
     assert status == 0, output
     assert f'process {os.getpid()} (' in output and 'no other node' in output
+
+
+def test_somebody_else_is_hidden():
+    """/proc does not show the processes of others to this owner."""
+    hidden = ['unshare', '-m', 'sh', '-c', 'mount -t proc -o hidepid=2 proc /proc && exec "$@"', 'sh',
+              'setpriv', '--reuid=65534', '--regid=65534', '--clear-groups']
+    home = Path(tempfile.mkdtemp(prefix='oomretry-test-'))
+    try:
+        home.chmod(0o755)
+        for name in 'place', 'smi':
+            (home / name).mkdir()
+        theirs = Place(home / 'place')
+        install(theirs, home / 'smi')
+        if subprocess.run([*hidden, 'true'], check=False).returncode != 0:
+            pytest.skip('no /proc can be mounted')
+        theirs.write(**{'held': f'{os.getpid()}, 4096\n', 'for-ever': ''})
+        os.chown(theirs.path, 65534, -1)
+        status, output = theirs.run(env={'CUDA_VISIBLE_DEVICES': '0'}, under=hidden)
+        assert status == 0 and f'process {os.getpid()} holds' in output, output
+    finally:
+        shutil.rmtree(home)
 
 
 @pytest.mark.parametrize('why', ['absent', 'not of root', 'writable', 'shared card', 'fails'])
