@@ -180,10 +180,14 @@ def test_cancelled_is_not_retried(cluster, work, script):
     assert {plain["ExitCode"], opted["ExitCode"]} <= {"0:15", "143:0"}
 
 
+# slurmstepd passes no signal on before it has noted that all tasks run, which is after they do.
+SETTLED = "sleep 2\n"
+
+
 def test_job_that_traps_the_cancellation(cluster, work, script):
     """It has KillWait to save its work, as without oomrun; then oomrun does not hold it up."""
     path = script("#!/bin/bash\ntrap 'echo saving; sleep 1; echo saved; exit 9' TERM\n"
-                  "echo ready\nsleep 100 & wait\n")
+                  f"{SETTLED}echo ready\nsleep 100 & wait\n")
     jobs = [cluster.sbatch(work, "--mem=60", option, path)
             for option in ("--oom-retry=off", "--oom-retry")]
     for job in jobs:
@@ -198,13 +202,16 @@ def test_job_that_traps_the_cancellation(cluster, work, script):
 
 
 def wait_output(job, text):
-    wait_for(lambda: text in job.output(), f"{text!r} in the output of job {job.id}", 20)
+    try:
+        wait_for(lambda: text in job.output(), f"{text!r} in the output of job {job.id}", 20)
+    except AssertionError as late:
+        raise AssertionError(f"{late}; it is\n{job.record()}\n{job.output()}") from None
 
 
 @pytest.mark.parametrize("how", [["--batch", "--signal=USR1"], ["--full", "--signal=USR1"],
                                  ["--batch", "--signal=TERM"]])
 def test_signals_reach_the_script_once(cluster, work, script, how):
-    path = script("#!/bin/bash\ntrap 'echo caught' USR1 TERM\necho ready\n"
+    path = script(f"#!/bin/bash\ntrap 'echo caught' USR1 TERM\n{SETTLED}echo ready\n"
                   "for i in $(seq 40); do sleep 0.05; done\n")
     outputs = []
     for option in "--oom-retry=off", "--oom-retry":
