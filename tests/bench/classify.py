@@ -34,13 +34,13 @@ KINDS = ("quiet", "bars", "near", "dense")
 class Run:
     """One program. It writes into a pipe: into /dev/null grep would stop at the first match."""
 
-    def __init__(self, argv, stdin=None):
+    def __init__(self, argv, good=(0,)):
         environment = dict(os.environ, LC_ALL="C")
-        process = subprocess.Popen(argv, stdin=stdin, stdout=subprocess.PIPE, env=environment)
+        process = subprocess.Popen(argv, stdout=subprocess.PIPE, env=environment)
         self.out = process.stdout.read().decode()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode not in (0, 1):
+        if process.returncode not in good:
             sys.exit(f"{argv[0]} failed: exit status {process.returncode}")
         self.seconds = usage.ru_utime + usage.ru_stime
         self.peak_mib = usage.ru_maxrss / 1024
@@ -56,7 +56,7 @@ def beginning_speed(argv, log, size, work):
             while left > 0 and (piece := whole.read(min(left, MIB))):
                 out.write(piece)
                 left -= len(piece)
-        seconds = Run([*argv, str(part)]).seconds
+        seconds = Run([*argv, str(part)], good=(0, 1)).seconds
         if seconds >= BUSY_S or length == size:
             part.unlink()
             return length / 1e9 / max(seconds, 1e-3)

@@ -1,4 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The classifier against rg and grep: see classify.py. BYTES, DIR and STRICT=1 may be set.
-exec "${PYTHON:-/usr/bin/python3}" "$(dirname "$0")/classify.py" "${1:-build}"
+set -e
+build=${1:-build}
+case $build in /*) ;; *) build=$PWD/$build ;; esac
+cd "$(dirname "$0")/../.."
+make -s BUILD="$build" "$build/bench/bench_classify"
+exec "${PYTHON:-/usr/bin/python3}" tests/bench/classify.py "$build"
