@@ -196,6 +196,8 @@ static int scan_block(struct oom_classifier *classifier, struct stream *stream, 
 
     if (stream->wants_after)
         oom_events_feed_after(classifier, stream, bytes, length);
+    if (stream->folded.length > 0)
+        oom_note_folded(&block, 0);
     const hs_database_t *database = database_for(classifier, stream);
     const unsigned int scan_length = (unsigned int)length;
     if (database && hs_scan_vector(database, &bytes, &scan_length, 1, 0, classifier->scratch,

@@ -188,6 +188,8 @@ bool oom_frame_parse_bare(struct oom_classifier *classifier, const char *text, s
         return false;
     const char *function = at + 4;
     const char *stop = function;
+    if (!is_name(*function)) /* folded behind "in" */
+        return false;
     for (; stop < end && is_name(*stop); stop++)
         if (*stop == '.') /* Trainer.training_step */
             function = stop + 1;

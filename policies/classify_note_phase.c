@@ -118,10 +118,41 @@ void oom_note_find_phase(struct note *n, struct event *event)
 /* A line may hold a whole traceback: loggers escape the line ends. */
 #define FRAME_BYTES_LEAST 12 /* File "x", in f */
 
-static void push_frame(struct note *n, uint16_t rule)
+static void push_frame(struct stream *stream, struct voice *voice, int64_t line, uint16_t rule)
 {
-    oom_traceback_push(&n->voice->traceback, rule, n->line, OWN_FRESH_LINES);
-    oom_traceback_push(&n->stream->recent, rule, n->line, FRESH_LINES);
+    oom_traceback_push(&voice->traceback, rule, line, OWN_FRESH_LINES);
+    oom_traceback_push(&stream->recent, rule, line, FRESH_LINES);
+}
+
+void oom_note_folded(struct block *block, size_t at)
+{
+    struct stream *s = block->stream;
+    struct line_view view = {.text = block->bytes + at};
+    const char *end = memchr(view.text, '\n', block->length - at);
+    uint16_t rule;
+
+    view.length = end ? (size_t)(end - view.text) : block->length - at;
+    if (view.length <= LINE_MAX_BYTES) {
+        oom_line_speaker(&view);
+        if (oom_wrapped_frame_end(block->classifier, &s->folded, &view, &rule))
+            push_frame(
+                s,
+                oom_voice_get(block->classifier, (int)(s - block->classifier->streams), view.voice),
+                s->folded.line, rule);
+    }
+    s->folded.length = 0;
+}
+
+static void note_folded(struct note *n)
+{
+    const struct block *block = n->block;
+
+    if (!oom_wrapped_frame_begin(&n->stream->folded, &n->view))
+        return;
+    n->stream->folded.line = n->line;
+    /* Where the block ends here, the next one begins with the rest. */
+    if (block->piece_end + 1 < block->length)
+        oom_note_folded(n->block, block->piece_end + 1);
 }
 
 void oom_note_frames(struct note *n)
@@ -133,9 +164,13 @@ void oom_note_frames(struct note *n)
 
     while (end - at > FRAME_BYTES_LEAST &&
            (at = oom_frame_parse(n->classifier, at, (size_t)(end - at), &rule)) != NULL) {
-        push_frame(n, rule);
+        push_frame(n->stream, n->voice, n->line, rule);
         found = true;
     }
-    if (!found && oom_frame_parse_bare(n->classifier, n->view.text, n->view.length, &rule))
-        push_frame(n, rule);
+    if (found)
+        return;
+    if (oom_frame_parse_bare(n->classifier, n->view.text, n->view.length, &rule))
+        push_frame(n->stream, n->voice, n->line, rule);
+    else
+        note_folded(n);
 }

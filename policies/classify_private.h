@@ -371,6 +371,16 @@ struct encoding_state {
     uint16_t high_surrogate; /* 0: none waits for its other half */
 };
 
+/* The first line of a frame that rich folded, until the next one completes it. */
+#define FOLDED_FRAME_BYTES 400
+
+struct folded_frame {
+    char text[FOLDED_FRAME_BYTES];
+    size_t length; /* 0: none */
+    uint64_t voice;
+    int64_t line;
+};
+
 struct stream {
     char *file;
     int file_rank;
@@ -382,7 +392,8 @@ struct stream {
     char *tail; /* the end of the last block, for the lines before an event */
     size_t tail_length;
     struct traceback recent; /* of any voice */
-    enum oom_phase phase;    /* by markers */
+    struct folded_frame folded;
+    enum oom_phase phase; /* by markers */
     const struct signature *phase_sig;
     int64_t phase_line;
     enum oom_phase ended_phase;
@@ -481,6 +492,8 @@ int64_t oom_block_line_at(struct block *block, size_t offset);
 
 /* classify_note.c: one piece of a line with the literals that were found in it. */
 void oom_piece_note(struct block *block);
+/* classify_note_phase.c: the line at `at` of the block completes the frame that waits for it. */
+void oom_note_folded(struct block *block, size_t at);
 
 /* classify_events.c */
 struct event *oom_sighting_new(struct block *block, const struct signature *sig,
@@ -529,6 +542,11 @@ int oom_encoding_feed(struct oom_classifier *classifier, struct stream *stream, 
 
 /* classify_wrapped.c: reads on behind a message that was folded. */
 void oom_wrapped_complete(struct oom_classifier *classifier, struct event *event);
+/* Does the line begin a frame that goes on in the next one? Keeps its text. */
+bool oom_wrapped_frame_begin(struct folded_frame *folded, const struct line_view *view);
+/* Reads the frame with the line behind it: its rule, 0 for none. */
+bool oom_wrapped_frame_end(struct oom_classifier *classifier, const struct folded_frame *folded,
+                           const struct line_view *view, uint16_t *rule);
 
 /* classify_summary.c: the verdict in one sentence. */
 void oom_summary_of_oom(struct oom_incident *incident);
