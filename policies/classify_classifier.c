@@ -87,7 +87,37 @@ int oom_classifier_open(struct oom_classifier *classifier, const char *file, int
     stream->file = file ? strdup(file) : NULL;
     if (file && !stream->file)
         return -1;
-    stream->file_rank = oom_line_file_rank(file);
+    stream->file_rank = file ? oom_file_rank(file) : -1;
+    stream->attempt = file ? oom_file_attempt(file, &stream->attempt_place) : -1;
+    stream->continued_by = -1;
+    /* Progress is looked at until something shows that a later attempt lived. */
+    stream->restarted = stream->attempt > 0;
     stream->line = first_line;
     return classifier->stream_count++;
+}
+
+int oom_stream_now(const struct oom_classifier *classifier, int stream)
+{
+    while (classifier->streams[stream].continued_by >= 0)
+        stream = classifier->streams[stream].continued_by;
+    return stream;
+}
+
+int oom_classifier_go_on(struct oom_classifier *classifier, int stream, const char *file)
+{
+    if (stream < 0 || stream >= classifier->stream_count || classifier->broken ||
+        oom_carry_flush(classifier, &classifier->streams[stream]))
+        return -1;
+    int next = oom_classifier_open(classifier, file, 1);
+    if (next < 0)
+        return -1;
+    struct stream *from = &classifier->streams[stream];
+    struct stream *to = &classifier->streams[next];
+    from->continued_by = next;
+    to->phase = from->phase;
+    to->phase_sig = from->phase_sig;
+    to->waiting = from->waiting;
+    to->restarted |= from->restarted;
+    to->restart_weak = from->restart_weak;
+    return next;
 }

@@ -8,6 +8,9 @@
 
 #include "policies/classify_private.h"
 
+/* So far back is a clock looked for: tracebacks have none. */
+#define CLOCK_LINES 300
+
 /* --- lines around ----------------------------------------------------------------------------- */
 
 static char *copy_text(const char *text, size_t length)
@@ -146,18 +149,27 @@ void oom_sighting_free(struct event *event)
 }
 
 /* The clock of a line that has none is that of the last line before it that has one. */
-static void borrow_time(struct event *event)
+static uint64_t last_time(const char *bytes, size_t length)
 {
-    if (event->time || !event->before)
-        return;
-    const char *at = event->before;
-    while (*at) {
-        const char *stop = strchrnul(at, '\n');
-        uint64_t time = oom_line_time(at, (size_t)(stop - at));
+    size_t end = length;
+
+    for (int i = 0; i < CLOCK_LINES && end > 0; i++) {
+        const char *cut = memrchr(bytes, '\n', end - 1);
+        size_t start = cut ? (size_t)(cut - bytes) + 1 : 0;
+        uint64_t time = oom_line_time(bytes + start, end - start);
         if (time)
-            event->time = time;
-        at = *stop ? stop + 1 : stop;
+            return time;
+        end = start;
     }
+    return 0;
+}
+
+static void borrow_time(const struct block *block, struct event *event)
+{
+    if (!event->time)
+        event->time = last_time(block->bytes, block->piece_start);
+    if (!event->time && block->stream->tail_length > 0)
+        event->time = last_time(block->stream->tail, block->stream->tail_length);
 }
 
 void oom_sighting_take_surroundings(struct block *block, struct event *event)
@@ -172,7 +184,7 @@ void oom_sighting_take_surroundings(struct block *block, struct event *event)
         append_after(event, cut + 1, (size_t)(end - cut - 1));
     if (event->after_lines > 0)
         block->stream->wants_after++;
-    borrow_time(event);
+    borrow_time(block, event);
 }
 
 /* The same failure told again: by the driver, by a tail of the log, by a wrapper. */
@@ -223,7 +235,7 @@ void oom_events_add_pending(struct oom_classifier *classifier, struct event *eve
         return;
     }
     classifier->pending[classifier->pending_count++] = event;
-    classifier->streams[event->stream].waiting++;
+    classifier->streams[oom_stream_now(classifier, event->stream)].waiting++;
 }
 
 void oom_events_add_discounted(struct oom_classifier *classifier, struct event *event)
@@ -241,7 +253,7 @@ void oom_events_add_discounted(struct oom_classifier *classifier, struct event *
 void oom_events_discount(struct oom_classifier *classifier, size_t pending_index, const char *why)
 {
     struct event *event = classifier->pending[pending_index];
-    struct stream *stream = &classifier->streams[event->stream];
+    struct stream *stream = &classifier->streams[oom_stream_now(classifier, event->stream)];
 
     classifier->pending_count--;
     memmove(classifier->pending + pending_index, classifier->pending + pending_index + 1,
@@ -251,116 +263,21 @@ void oom_events_discount(struct oom_classifier *classifier, size_t pending_index
     oom_events_add_discounted(classifier, event);
 }
 
+static void stop_waiting(struct oom_classifier *classifier, const struct event *failure)
+{
+    if (failure->sig->root && failure->progress < PROGRESS_PROVES)
+        classifier->streams[oom_stream_now(classifier, failure->stream)].waiting--;
+}
+
 void oom_events_add_failure(struct oom_classifier *classifier, struct event *event)
 {
+    if (event->sig->root) /* was it survived? */
+        classifier->streams[oom_stream_now(classifier, event->stream)].waiting++;
     if (classifier->failure_count == FAILURES_MAX) {
+        stop_waiting(classifier, classifier->failures[FAILURES_MAX - 1]);
         oom_sighting_free(classifier->failures[FAILURES_MAX - 1]);
         classifier->failures[FAILURES_MAX - 1] = event;
         return;
     }
     classifier->failures[classifier->failure_count++] = event;
-}
-
-/* --- what later lines prove ------------------------------------------------------------------ */
-
-void oom_events_progress(struct oom_classifier *classifier, struct stream *stream, bool weak,
-                         int64_t line)
-{
-    int index = (int)(stream - classifier->streams);
-    char why[160];
-
-    if (!weak && stream->unproved > 0)
-        stream->unproved--;
-    for (size_t i = classifier->pending_count; i-- > 0;) {
-        struct event *event = classifier->pending[i];
-        if (event->stream != index || line <= event->line || (weak && !event->hinted))
-            continue;
-        event->progress++;
-        if (event->progress < (event->hinted ? 1 : PROGRESS_PROVES))
-            continue;
-        snprintf(why, sizeof(why), "caught: the run went on (line %lld)", (long long)line);
-        oom_events_discount(classifier, i, why);
-    }
-}
-
-void oom_events_finished(struct oom_classifier *classifier, struct stream *stream, int64_t line)
-{
-    int index = (int)(stream - classifier->streams);
-    char why[160];
-
-    stream->finished_line = line;
-    snprintf(why, sizeof(why), "the work finished after it (line %lld)", (long long)line);
-    for (size_t i = classifier->pending_count; i-- > 0;)
-        if (classifier->pending[i]->stream == index)
-            oom_events_discount(classifier, i, why);
-}
-
-void oom_events_settle(struct oom_classifier *classifier, struct event *settling)
-{
-    for (size_t i = classifier->pending_count; i-- > 0;) {
-        struct event *event = classifier->pending[i];
-        if (event->stream != settling->stream || !event->hinted)
-            continue;
-        if (event->phase_strength > settling->phase_strength) {
-            settling->phase = event->phase;
-            settling->phase_strength = event->phase_strength;
-        }
-        settling->phase_sure &= event->phase_sure;
-        oom_events_discount(classifier, i,
-                            "caught and tried again with less, until nothing was left");
-    }
-}
-
-/* Ray prints the name of an exception far above its message. */
-#define NAME_LINES 200
-
-void oom_events_void_names(struct oom_classifier *classifier, int stream, int64_t line)
-{
-    for (size_t i = classifier->pending_count; i-- > 0;) {
-        const struct event *event = classifier->pending[i];
-        if (event->stream == stream && event->sig->kind == SIG_WRAPPER &&
-            line - event->line <= NAME_LINES)
-            oom_events_discount(classifier, i, "the error that it names is none of memory");
-    }
-}
-
-/* Several nodes may say it: there is one restart for one failure. */
-void oom_events_own_restart(struct oom_classifier *classifier)
-{
-    bool pending = false;
-
-    for (size_t i = 0; i < classifier->pending_count; i++)
-        pending = pending || classifier->pending[i]->sig->kind == SIG_OOM;
-    if (classifier->ran_out && pending)
-        classifier->own_restarts++;
-    classifier->ran_out = false;
-}
-
-int oom_classifier_own_restarts(const struct oom_classifier *classifier)
-{
-    return classifier->own_restarts;
-}
-
-/* A new attempt shows signs of life: what happened before its start is history. */
-void oom_events_alive(struct oom_classifier *classifier, struct stream *stream)
-{
-    int index = (int)(stream - classifier->streams);
-    size_t kept = 0;
-
-    if (!stream->restarted)
-        return;
-    stream->restarted = false;
-    stream->finished_line = 0;
-    for (size_t i = classifier->pending_count; i-- > 0;)
-        if (classifier->pending[i]->stream == index &&
-            classifier->pending[i]->line < stream->restart_line)
-            oom_events_discount(classifier, i, "of an earlier attempt: the last one counts");
-    for (size_t i = 0; i < classifier->failure_count; i++) {
-        struct event *event = classifier->failures[i];
-        if (event->stream == index && event->line < stream->restart_line)
-            oom_sighting_free(event);
-        else
-            classifier->failures[kept++] = event;
-    }
-    classifier->failure_count = kept;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bytes without terminal control; what digits, file names and clocks say. */
+ * Bytes without terminal control; what digits and clocks say. */
 #include <ctype.h>
 #include <string.h>
 
@@ -73,46 +73,19 @@ bool oom_digits_only(const char *at, size_t n)
     return true;
 }
 
-/* --- file names and clocks ------------------------------------------------------------------- */
+/* --- clocks ---------------------------------------------------------------------------------- */
 
-/* "rank7.log", "stderr_rank-07.log", "RANK_7.err"; a local rank is no rank of the job. */
-static int rank_in_name(const char *name)
+/* Seconds to take off a clock that states its zone behind seconds and fractions: "+02:00". */
+static int zone_seconds(const char *at, const char *end)
 {
-    const char *after;
-
-    for (const char *at = name; (at = strcasestr(at, "rank")) != NULL; at += 4) {
-        if (at - name >= 6 && strncasecmp(at - 6, "local", 5) == 0)
-            continue;
-        const char *digits = at + 4 + (at[4] == '_' || at[4] == '-');
-        int value = oom_digits_read(digits, name + strlen(name), &after);
-        if (value >= 0)
-            return value;
-    }
-    return -1;
-}
-
-int oom_line_file_rank(const char *file)
-{
-    const char *base = file ? strrchr(file, '/') : NULL;
-    const char *after;
-
-    if (!file)
-        return -1;
-    base = base ? base + 1 : file;
-    int rank = rank_in_name(base);
-    if (rank >= 0)
-        return rank;
-    /* torchelastic: .../attempt_0/3/stderr.log */
-    if ((strcmp(base, "stderr.log") == 0 || strcmp(base, "stdout.log") == 0) && base - file > 2) {
-        const char *slash = base - 1;
-        const char *start = slash;
-        while (start > file && start[-1] != '/')
-            start--;
-        int value = oom_digits_read(start, slash, &after);
-        if (value >= 0 && after == slash)
-            return value;
-    }
-    return -1;
+    while (at < end && (isdigit((unsigned char)*at) || *at == '.' || *at == ','))
+        at++;
+    if (end - at < 6 || (*at != '+' && *at != '-') || !oom_digits_only(at + 1, 2) || at[3] != ':' ||
+        !oom_digits_only(at + 4, 2))
+        return 0;
+    int seconds =
+        ((at[1] - '0') * 10 + (at[2] - '0')) * 3600 + ((at[4] - '0') * 10 + (at[5] - '0')) * 60;
+    return *at == '+' ? seconds : -seconds;
 }
 
 uint64_t oom_line_time(const char *text, size_t length)
@@ -136,7 +109,8 @@ uint64_t oom_line_time(const char *text, size_t length)
         else if (back >= 5 && oom_digits_only(text + back - 5, 4))
             day = (uint64_t)((text[back - 5] - '0') * 10 + (text[back - 4] - '0')) * 31 +
                   (uint64_t)((text[back - 3] - '0') * 10 + (text[back - 2] - '0'));
-        return (day * 86400 + time) * 1000 + 1;
+        int zone = day ? zone_seconds(text + i + 6, text + length) : 0;
+        return (uint64_t)((int64_t)(day * 86400 + time) - zone) * 1000 + 1;
     }
     return 0;
 }

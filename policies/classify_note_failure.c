@@ -6,6 +6,9 @@
 
 #include "policies/classify_note.h"
 
+/* A report names the rank so far above the message. */
+#define TOLD_LINES 100
+
 /* --- out of memory --------------------------------------------------------------------------- */
 
 static void event_fill(struct note *n, struct event *event)
@@ -18,6 +21,8 @@ static void event_fill(struct note *n, struct event *event)
     event->numbers = captures.numbers;
     if (captures.rank >= 0 && event->rank < 0)
         event->rank = captures.rank;
+    if (event->rank < 0 && n->voice->told_line && n->line - n->voice->told_line < TOLD_LINES)
+        event->rank = n->voice->told_rank;
     if (captures.node[0])
         memcpy(event->node, captures.node, sizeof(event->node));
 }

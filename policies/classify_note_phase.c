@@ -73,6 +73,12 @@ void oom_note_context(struct note *n, const struct signature *sig)
     oom_note_tally(n, sig, false);
     oom_captures_init(&captures);
     oom_captures_take(set, sig, n->classifier->match_data, n->view.text, n->view.length, &captures);
+    if (captures.rank >= 0) {
+        n->voice->told_rank = captures.rank;
+        n->voice->told_line = n->line;
+    }
+    if (!rule && !captures.method[0])
+        return;
     if (captures.method[0]) {
         uint16_t by_method = method_rule(set, captures.method);
         rule = by_method ? by_method : rule;

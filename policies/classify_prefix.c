@@ -2,7 +2,7 @@
  *
  * The prefixes of a line say who speaks: Ray's "(WorkerDict pid=12, ip=10.0.0.3)", torchrun's
  * "[rank3]:" and "[default0]:", "srun -l", mpirun's "[1,3]<stderr>:", time stamps of container
- * runtimes and syslog. Docker's own files wrap each line in JSON. */
+ * runtimes and syslog. */
 #include <ctype.h>
 #include <string.h>
 
@@ -137,15 +137,23 @@ static bool prefix_task(struct cursor *c, struct line_view *view)
     return true;
 }
 
-/* "[1,3]<stderr>:" of mpirun; "[1,mpirank:3,algo-2]<stderr>:" of SageMaker */
+/* "[1,3]<stderr>:" of mpirun, "[prterun-gpu01-4711@1,3]<stderr>:" of its version 5, and
+ * "[1,mpirank:3,algo-2]<stderr>:" of SageMaker */
 static bool prefix_mpi(struct cursor *c, struct line_view *view)
 {
-    const char *after;
-
-    if (left(c) < 3 || *c->at != '[' || oom_digits_read(c->at + 1, c->end, &after) < 0 ||
-        after >= c->end || *after++ != ',')
-        return false;
     static const char word[] = "mpirank:";
+    const char *after = c->at + 1;
+
+    if (left(c) < 3 || *c->at != '[')
+        return false;
+    if (starts(c, "[prterun-")) {
+        const char *job = memchr(c->at, '@', left(c) < 120 ? left(c) : 120);
+        if (!job)
+            return false;
+        after = job + 1;
+    }
+    if (oom_digits_read(after, c->end, &after) < 0 || after >= c->end || *after++ != ',')
+        return false;
     if ((size_t)(c->end - after) > sizeof(word) && memcmp(after, word, sizeof(word) - 1) == 0)
         after += sizeof(word) - 1;
     int value = oom_digits_read(after, c->end, &after);
@@ -165,6 +173,26 @@ static bool prefix_mpi(struct cursor *c, struct line_view *view)
         set_node(view, after + 1, (size_t)(close - after) - 1);
     voice_mix(view, c->at, close);
     c->at = colon + 1;
+    return true;
+}
+
+/* "[3] " of Intel MPI and MPICH; "[1]  + 4711 killed" is a shell's */
+static bool prefix_process_rank(struct cursor *c, struct line_view *view)
+{
+    const char *after;
+
+    if (left(c) < 4 || c->at != view->text || *c->at != '[')
+        return false;
+    int value = oom_digits_read(c->at + 1, c->end, &after);
+    if (value < 0 || c->end - after < 3 || after[0] != ']' || after[1] != ' ')
+        return false;
+    struct cursor rest = {after + 2, c->end};
+    skip_spaces(&rest);
+    if (rest.at == rest.end || strchr("+-0123456789", *rest.at))
+        return false;
+    view->rank = value;
+    voice_mix(view, c->at, after);
+    c->at = after + 2;
     return true;
 }
 
@@ -189,18 +217,35 @@ static bool prefix_host(struct cursor *c, struct line_view *view)
     return true;
 }
 
-static bool prefix_time(struct cursor *c)
+/* "Wed Mar  4 10:00:00 2026" of mpirun --timestamp-output */
+static bool prefix_ctime(struct cursor *c)
 {
     const char *p = c->at;
 
-    if (left(c) < 20 || !oom_digits_only(p, 4) || p[4] != '-' || !oom_digits_only(p + 5, 2) ||
+    if (left(c) < 26 || !isupper((unsigned char)p[0]) || p[3] != ' ' ||
+        !isupper((unsigned char)p[4]) || p[7] != ' ' || p[10] != ' ' || p[13] != ':' ||
+        p[16] != ':' || p[19] != ' ' || !oom_digits_only(p + 20, 4))
+        return false;
+    c->at += 24;
+    c->at += *c->at == ' ';
+    return true;
+}
+
+/* "2026-03-04T10:00:00.123Z ", "[2026-03-04 10:00:00,123] " */
+static bool prefix_time(struct cursor *c)
+{
+    const char *p = c->at;
+    bool bracket = left(c) > 0 && *p == '[';
+
+    p += bracket;
+    if (c->end - p < 20 || !oom_digits_only(p, 4) || p[4] != '-' || !oom_digits_only(p + 5, 2) ||
         p[7] != '-' || !oom_digits_only(p + 8, 2) || (p[10] != 'T' && p[10] != ' ') ||
         !oom_digits_only(p + 11, 2) || p[13] != ':')
         return false;
     p += 16;
     while (p < c->end && *p != ' ' && *p != '\t' && p - c->at < 48)
         p++;
-    if (p >= c->end || (*p != ' ' && *p != '\t'))
+    if (p >= c->end || (*p != ' ' && *p != '\t') || (bracket && p[-1] != ']'))
         return false;
     c->at = p + 1;
     if (starts(c, "stderr F ") || starts(c, "stdout F ") || starts(c, "stderr P ") ||
@@ -228,7 +273,8 @@ static bool prefix_syslog(struct cursor *c, struct line_view *view)
     return true;
 }
 
-/* "[pod/trainer-0/main] " of kubectl --prefix and "trainer-0  | " of compose */
+/* "[pod/trainer-0/main] " of kubectl --prefix, "trainer-0  | " of compose, "1a2b3c4d || " of
+ * Determined */
 static bool prefix_container(struct cursor *c, struct line_view *view)
 {
     if (starts(c, "[pod/")) {
@@ -246,44 +292,14 @@ static bool prefix_container(struct cursor *c, struct line_view *view)
     const char *name_end = p;
     while (p < c->end && *p == ' ')
         p++;
-    if (name_end == c->at || p == name_end || (size_t)(c->end - p) < 2 || p[0] != '|' ||
-        p[1] != ' ' || !memchr(c->at, '-', (size_t)(name_end - c->at)))
+    if (name_end == c->at || p == name_end || c->end - p < 3 || p[0] != '|')
+        return false;
+    bool two = p[1] == '|';
+    if (p[1 + two] != ' ' || (!two && !memchr(c->at, '-', (size_t)(name_end - c->at))))
         return false;
     voice_mix(view, c->at, name_end);
-    c->at = p + 2;
+    c->at = p + 2 + two;
     return true;
-}
-
-/* The text of a JSON string that begins at `at`, without the end of the line that it holds. */
-static const char *string_end(const char *at, const char *end)
-{
-    const char *p = at;
-
-    while (p < end && *p != '"')
-        p += *p == '\\' && p + 1 < end ? 2 : 1;
-    if (p > end)
-        p = end;
-    while (p - at >= 2 && p[-2] == '\\' && (p[-1] == 'n' || p[-1] == 'r'))
-        p -= 2;
-    return p;
-}
-
-void oom_line_unwrap(struct line_view *view)
-{
-    static const char log[] = "\"log\":";
-    const char *end = view->text + view->length;
-    const char *head = view->length < 256 ? end : view->text + 256;
-    const char *at = find_in(view->text, head, log);
-
-    if (*view->text != '{' || !at || !find_in(view->text, end, "\"stream\":"))
-        return;
-    at += sizeof(log) - 1;
-    while (at < end && *at == ' ')
-        at++;
-    if (at == end || *at++ != '"')
-        return;
-    view->text = at;
-    view->length = (size_t)(string_end(at, end) - at);
 }
 
 static void read_prefixes(struct line_view *view)
@@ -291,9 +307,10 @@ static void read_prefixes(struct line_view *view)
     struct cursor c = {view->text, view->text + view->length};
 
     for (int i = 0; i < 6; i++)
-        if (!prefix_time(&c) && !prefix_process(&c, view) && !prefix_bracket_rank(&c, view) &&
-            !prefix_syslog(&c, view) && !prefix_task(&c, view) && !prefix_mpi(&c, view) &&
-            !prefix_host(&c, view) && !prefix_container(&c, view))
+        if (!prefix_time(&c) && !prefix_ctime(&c) && !prefix_process(&c, view) &&
+            !prefix_bracket_rank(&c, view) && !prefix_syslog(&c, view) && !prefix_task(&c, view) &&
+            !prefix_mpi(&c, view) && !prefix_process_rank(&c, view) && !prefix_host(&c, view) &&
+            !prefix_container(&c, view))
             break;
     view->body = c.at;
     view->body_length = left(&c);

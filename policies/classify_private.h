@@ -98,6 +98,8 @@ struct signature {
     uint16_t context_rule; /* context: the frame rule that stands for it, index + 1 */
     bool kill;             /* the kernel or the scheduler killed something: maybe a helper */
     bool shared;           /* oom: of a whole node, told to each job there */
+    bool kernel;           /* oom: of a whole node's kernel: maybe not of this job */
+    bool root;             /* failure: no other process's end leads to it */
     bool died;             /* secondary: a process of this job has ended */
 };
 
@@ -229,7 +231,7 @@ struct line_view {
 size_t oom_bytes_clean(const char *raw, size_t length, char *out);
 /* Takes terminal control out of a text in place. */
 void oom_line_strip(char *text);
-/* classify_prefix.c: leaves of {"log":"...","stream":"stderr"} the line that was logged. */
+/* classify_unwrap.c: leaves of {"log":"...","stream":"stderr"} the line that was logged. */
 void oom_line_unwrap(struct line_view *view);
 /* classify_prefix.c: reads the prefixes of a cleaned line. */
 void oom_line_speaker(struct line_view *view);
@@ -241,8 +243,11 @@ bool oom_line_is_data(const struct line_view *view);
 int oom_digits_read(const char *at, const char *end, const char **after);
 bool oom_digits_only(const char *at, size_t n);
 
-/* The rank that a file name states ("rank_3.log", ".../attempt_0/3/stderr.log"), or -1. */
-int oom_line_file_rank(const char *file);
+/* classify_files.c: a file's name without directories, the rank that it states ("rank_3.log",
+ * ".../attempt_0/3/stderr.log"), and the attempt, from 0; or -1. */
+const char *oom_file_base(const char *file);
+int oom_file_rank(const char *file);
+int oom_file_attempt(const char *file, size_t *place);
 
 /* Wall clock of a line as a number that orders lines of one run, 0 when it states none. */
 uint64_t oom_line_time(const char *text, size_t length);
@@ -319,6 +324,8 @@ struct phase_guess oom_traceback_phase(const struct oom_signatures *set,
 #define WINDOW_LINES_BEFORE 8
 #define WINDOW_LINES_AFTER  4
 
+#define OOM_OF_EARLIER "of an earlier attempt: the last one counts"
+
 struct event {
     const struct signature *sig;
     int stream;
@@ -352,6 +359,8 @@ struct voice {
     bool fenced;  /* between two ``` */
     bool quoting; /* between the marks of a chat template */
     int64_t quote_line;
+    int told_rank; /* whose failure it told last, and where */
+    int64_t told_line;
 };
 
 /* How the bytes of a log tell characters (classify_encoding.c). */
@@ -384,6 +393,10 @@ struct folded_frame {
 struct stream {
     char *file;
     int file_rank;
+    int attempt;          /* that its name states; -1: none */
+    size_t attempt_place; /* of the part of the name that does */
+    bool lived;           /* something happened in it */
+    int continued_by;     /* the stream of the next part of the same log; -1: none */
     struct encoding_state encoding;
     int64_t line; /* number of the first line of what is fed next */
     char *carry;  /* an incomplete last line */
@@ -495,6 +508,9 @@ void oom_piece_note(struct block *block);
 /* classify_note_phase.c: the line at `at` of the block completes the frame that waits for it. */
 void oom_note_folded(struct block *block, size_t at);
 
+/* The stream that a log is read from now: it may be in parts. */
+int oom_stream_now(const struct oom_classifier *classifier, int stream);
+
 /* classify_events.c */
 struct event *oom_sighting_new(struct block *block, const struct signature *sig,
                                const struct line_view *view, int64_t line);
@@ -505,6 +521,10 @@ void oom_events_add_pending(struct oom_classifier *classifier, struct event *eve
 void oom_events_discount(struct oom_classifier *classifier, size_t pending_index, const char *why);
 void oom_events_add_discounted(struct oom_classifier *classifier, struct event *event);
 void oom_events_add_failure(struct oom_classifier *classifier, struct event *event);
+void oom_events_feed_after(struct oom_classifier *classifier, struct stream *stream,
+                           const char *bytes, size_t length);
+
+/* classify_proof.c */
 void oom_events_progress(struct oom_classifier *classifier, struct stream *stream, bool weak,
                          int64_t line);
 void oom_events_finished(struct oom_classifier *classifier, struct stream *stream, int64_t line);
@@ -514,8 +534,6 @@ void oom_events_void_names(struct oom_classifier *classifier, int stream, int64_
 /* The framework begins again by itself, with the settings that it had. */
 void oom_events_own_restart(struct oom_classifier *classifier);
 void oom_events_alive(struct oom_classifier *classifier, struct stream *stream);
-void oom_events_feed_after(struct oom_classifier *classifier, struct stream *stream,
-                           const char *bytes, size_t length);
 
 /* classify_tail.c: logs of which only the end is read as a whole. */
 void oom_tail_failure(struct stream *stream, const struct event *event);
@@ -539,6 +557,24 @@ int oom_carry_flush(struct oom_classifier *classifier, struct stream *stream);
 /* classify_encoding.c: hands the bytes of a log on to oom_text_feed, UTF-16 as UTF-8. */
 int oom_encoding_feed(struct oom_classifier *classifier, struct stream *stream, const void *from,
                       size_t length);
+
+/* classify_objection.c */
+struct ending {
+    bool known;        /* something is known at all */
+    bool well;         /* it ended well, as far as exit data say */
+    bool running;      /* it has not ended */
+    bool killed;       /* the kernel killed for memory: cgroup, kernel log or scheduler */
+    bool by_kill;      /* by SIGKILL, whoever sent it */
+    bool by_scheduler; /* time limit, preemption, a failed node */
+    bool finished;
+    const char *kill_source;
+};
+
+struct ending oom_ending_read(const struct oom_exit *exit_data);
+bool oom_event_is_of_earlier(const struct oom_classifier *classifier, const struct event *event);
+/* NULL, or why this event does not make the attempt a failure of memory. */
+const char *oom_objection(const struct oom_classifier *classifier, const struct event *event,
+                          const struct ending *end);
 
 /* classify_wrapped.c: reads on behind a message that was folded. */
 void oom_wrapped_complete(struct oom_classifier *classifier, struct event *event);

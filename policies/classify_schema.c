@@ -57,11 +57,11 @@ static int take_find(const struct reading *r, json_t *object, bool nocase, uint1
 /* --- signatures ------------------------------------------------------------------------------ */
 
 static const char *const signature_keys[] = {
-    "id",        "kind",        "find",     "nocase",    "match", "unless",  "numbers",
-    "domain",    "phase",       "strength", "direction", "edge",  "within",  "of",
-    "framework", "priority",    "why",      "traceback", "weak",  "kill",    "confidence",
-    "examples",  "look_alikes", "about",    "settles",   "with",  "without", "own",
-    "verbatim",  "shared",      "died",     "comment",   NULL,
+    "id",        "kind",        "find",     "nocase",    "match",  "unless",  "numbers",
+    "domain",    "phase",       "strength", "direction", "edge",   "within",  "of",
+    "framework", "priority",    "why",      "traceback", "weak",   "kill",    "confidence",
+    "examples",  "look_alikes", "about",    "settles",   "with",   "without", "own",
+    "verbatim",  "shared",      "died",     "comment",   "kernel", "root",    NULL,
 };
 
 const char *const oom_schema_domains[] = {"gpu", "host", "shm", "kv_cache", "none", NULL};
@@ -189,6 +189,8 @@ static int take_signature(struct reading *r, json_t *object, const char *family)
         oom_schema_take_bool(r, object, "comment", &sig->comment) ||
         oom_schema_take_bool(r, object, "kill", &sig->kill) ||
         oom_schema_take_bool(r, object, "shared", &sig->shared) ||
+        oom_schema_take_bool(r, object, "kernel", &sig->kernel) ||
+        oom_schema_take_bool(r, object, "root", &sig->root) ||
         oom_schema_take_bool(r, object, "died", &sig->died) ||
         oom_schema_take_bool(r, object, "settles", &sig->settles) ||
         oom_schema_take_bool(r, object, "traceback", &sig->traceback) ||

@@ -11,40 +11,6 @@
 
 #define SECONDARY_MAX 24
 
-/* --- how it ended ---------------------------------------------------------------------------- */
-
-struct ending {
-    bool known;   /* something is known at all */
-    bool well;    /* it ended well, as far as exit data say */
-    bool running; /* it has not ended */
-    bool killed;  /* the kernel killed for memory: cgroup, kernel log or scheduler */
-    bool finished;
-    const char *kill_source;
-};
-
-#define SLURM_SIG_OOM_EXIT 253 /* 0:125 as DerivedExitCode, 253 as SLURM_JOB_DERIVED_EC */
-
-static struct ending read_ending(const struct oom_exit *x)
-{
-    struct ending e = {.running = !x};
-
-    if (!x)
-        return e;
-    bool oom_state = strcmp(x->state, "OUT_OF_MEMORY") == 0;
-    e.finished = x->finished;
-    e.known = x->exit_code >= 0 || x->signal > 0 || x->state[0];
-    e.well = x->finished || (x->exit_code == 0 && x->signal <= 0) ||
-             (x->exit_code < 0 && x->signal <= 0 && strcmp(x->state, "COMPLETED") == 0);
-    if (x->cgroup_oom_kills > 0)
-        e.kill_source = "cgroup";
-    else if (x->kernel_oom_kills > 0)
-        e.kill_source = "kernel";
-    else if (oom_state || x->derived_exit_code == SLURM_SIG_OOM_EXIT || x->derived_exit_code == 125)
-        e.kill_source = "scheduler";
-    e.killed = e.kill_source != NULL;
-    return e;
-}
-
 /* --- choosing -------------------------------------------------------------------------------- */
 
 static int richness(const struct event *e)
@@ -53,69 +19,17 @@ static int richness(const struct event *e)
            (e->numbers.tried_bytes != OOM_UNSTATED ? 1 : 0);
 }
 
-static bool earlier(const struct event *a, const struct event *b)
+static bool earlier(const struct oom_classifier *c, const struct event *a, const struct event *b)
 {
     if (a->stream == b->stream)
         return a->line < b->line || (a->line == b->line && a->order < b->order);
+    if (oom_stream_now(c, a->stream) == oom_stream_now(c, b->stream))
+        return a->stream < b->stream;
     if (a->time && b->time && a->time != b->time)
         return a->time < b->time;
     if (richness(a) != richness(b))
         return richness(a) > richness(b);
     return a->order < b->order;
-}
-
-static bool kill_in_log(const struct oom_classifier *c)
-{
-    for (size_t i = 0; i < c->pending_count; i++)
-        if (c->pending[i]->sig->kill)
-            return true;
-    return false;
-}
-
-/* A worker of this job's has died, and Ray says so. */
-static bool has_died(const struct oom_classifier *c)
-{
-    for (size_t i = 0; i < c->set->count; i++)
-        if (c->set->items[i].died && c->tallies[i].count > 0)
-            return true;
-    return false;
-}
-
-static const char *objection(const struct oom_classifier *c, const struct event *e,
-                             const struct ending *end);
-
-/* The report of a node is about any job there. What this job says of itself goes before it. */
-static bool is_of_another_job(const struct oom_classifier *c, const struct event *e,
-                              const struct ending *end)
-{
-    for (size_t i = 0; i < c->pending_count; i++) {
-        const struct event *own = c->pending[i];
-        if (own->sig->kind == SIG_OOM && !own->sig->shared && own->domain != e->domain &&
-            !objection(c, own, end))
-            return true;
-    }
-    return c->failure_count > 0 && !has_died(c);
-}
-
-/* NULL, or why this event does not make the attempt a failure of memory. */
-static const char *objection(const struct oom_classifier *c, const struct event *e,
-                             const struct ending *end)
-{
-    if (e->sig->kind == SIG_SUSPECT && !(end->killed && !end->well) && !kill_in_log(c))
-        return "no sign of memory beside it: a kill has many senders";
-    if (e->sig->kind == SIG_SUSPECT && e->sig->priority == 0 && kill_in_log(c))
-        return "the kill itself is recorded elsewhere";
-    if (end->finished)
-        return "the work is known to have finished";
-    if (e->sig->kill && end->well)
-        return "the work ended well: something beside it was killed";
-    if (e->sig->kill && e->after_finish && (!end->known || end->well))
-        return "the work had finished: something beside it was killed";
-    if (end->well && (e->hinted || e->progress > 0))
-        return "caught: the work ended well";
-    if (e->sig->shared && is_of_another_job(c, e, end))
-        return "told to every job on the node: this one failed otherwise";
-    return NULL;
 }
 
 static struct event *choose(struct oom_classifier *c, const struct ending *end, bool wrappers)
@@ -126,9 +40,9 @@ static struct event *choose(struct oom_classifier *c, const struct ending *end, 
         struct event *e = c->pending[i];
         if ((e->sig->kind == SIG_WRAPPER) != wrappers)
             continue;
-        const char *why = objection(c, e, end);
+        const char *why = oom_objection(c, e, end);
         snprintf(e->why, sizeof(e->why), "%s", why ? why : "");
-        if (!why && (!best || earlier(e, best)))
+        if (!why && (!best || earlier(c, e, best)))
             best = e;
     }
     return best;
@@ -139,12 +53,36 @@ static void borrow_phase(const struct oom_classifier *c, struct event *best)
 {
     for (size_t i = 0; i < c->pending_count; i++) {
         const struct event *e = c->pending[i];
-        if (e == best || e->domain != best->domain || e->phase_strength <= STRENGTH_MARKER ||
-            e->phase_strength <= best->phase_strength || best->phase_strength > STRENGTH_MARKER)
+        if (e == best || e->why[0] || e->domain != best->domain ||
+            e->phase_strength <= STRENGTH_MARKER || e->phase_strength <= best->phase_strength ||
+            best->phase_strength > STRENGTH_MARKER)
             continue;
         best->phase = e->phase;
         best->phase_strength = e->phase_strength;
     }
+}
+
+/* What rank 0 says that it does holds for those that say nothing, and for the kernel's log. */
+static void take_phase_of_others(const struct oom_classifier *c, struct event *best)
+{
+    enum oom_phase phase = OOM_PHASE_UNKNOWN;
+
+    if (best->phase_strength > STRENGTH_NONE || c->streams[best->stream].phase_line > 0)
+        return;
+    for (int i = 0; i < c->stream_count; i++) {
+        const struct stream *s = &c->streams[i];
+        if (s->phase == OOM_PHASE_UNKNOWN || s->continued_by >= 0)
+            continue;
+        if (phase != OOM_PHASE_UNKNOWN && phase != s->phase)
+            return;
+        phase = s->phase;
+    }
+    best->phase = phase;
+}
+
+static bool is_survived(const struct oom_classifier *c, const struct event *failure)
+{
+    return failure->progress >= PROGRESS_PROVES || oom_event_is_of_earlier(c, failure);
 }
 
 static const struct event *choose_failure(const struct oom_classifier *c)
@@ -153,8 +91,13 @@ static const struct event *choose_failure(const struct oom_classifier *c)
 
     for (size_t i = 0; i < c->failure_count; i++) {
         const struct event *e = c->failures[i];
+        if (best && is_survived(c, e) != is_survived(c, best)) {
+            if (is_survived(c, best))
+                best = e;
+            continue;
+        }
         if (!best || e->sig->priority > best->sig->priority ||
-            (e->sig->priority == best->sig->priority && earlier(e, best)))
+            (e->sig->priority == best->sig->priority && earlier(c, e, best)))
             best = e;
     }
     return best;
@@ -258,6 +201,7 @@ static int fill_oom(struct oom_classifier *c, struct event *best, const struct e
     bool kills = end->killed && !end->well;
 
     borrow_phase(c, best);
+    take_phase_of_others(c, best);
     oom_wrapped_complete(c, best);
     out->oom = true;
     out->domain = best->domain;
@@ -322,7 +266,7 @@ static int fill_other(struct oom_classifier *c, const struct ending *end, const 
 int oom_classifier_verdict(struct oom_classifier *classifier, const struct oom_exit *exit_data,
                            struct oom_incident *out, struct oom_error *err)
 {
-    struct ending end = read_ending(exit_data);
+    struct ending end = oom_ending_read(exit_data);
 
     oom_incident_init(out);
     for (int i = 0; i < classifier->stream_count && !classifier->broken; i++)

@@ -172,7 +172,8 @@ static int open_log(const char *path, int flags, struct oom_error *err)
     return fd;
 }
 
-int logs_feed(struct oom_classifier *classifier, const char *path, int flags, struct oom_error *err)
+int logs_feed(struct oom_classifier *classifier, const char *path, int before, int flags,
+              struct oom_error *err)
 {
     int from_stdin = strcmp(path, "-") == 0;
     int fd = from_stdin ? STDIN_FILENO : open_log(path, flags, err);
@@ -185,7 +186,10 @@ int logs_feed(struct oom_classifier *classifier, const char *path, int flags, st
         return -1;
     }
     const char *name = from_stdin ? "standard input" : path;
-    int stream = buffer ? oom_classifier_open(classifier, from_stdin ? "-" : path, 1) : -1;
+    int stream = -1;
+    if (buffer)
+        stream = before < 0 ? oom_classifier_open(classifier, from_stdin ? "-" : path, 1)
+                            : oom_classifier_go_on(classifier, before, path);
     if (stream < 0)
         oom_errorf(err, "%s: out of memory, or more than 4096 logs", name);
     else if (read_some(fd, buffer, CHUNK_BYTES, &have))
@@ -197,7 +201,7 @@ int logs_feed(struct oom_classifier *classifier, const char *path, int flags, st
     if (!from_stdin)
         close(fd);
     free(buffer);
-    return rc;
+    return rc ? -1 : stream;
 }
 
 /* --- the end first ------------------------------------------------------------------------------

@@ -11,9 +11,11 @@ enum logs_flags {
     LOGS_PIPES = 2,      /* pipes may be read as well, which can take for ever */
 };
 
-/* Feeds a whole file to the classifier as one stream; "-" is standard input. Memory use does not
- * depend on its size. A decompressed size of more than 1 TiB is refused. */
-int logs_feed(struct oom_classifier *classifier, const char *path, int flags,
+/* Feeds a whole file to the classifier as one stream, whose number is returned; -1 on failure. "-"
+ * is standard input. `before`: the stream of the part of the same log that comes before this one,
+ * or -1. Memory use does not depend on its size. A decompressed size of more than 1 TiB is
+ * refused. */
+int logs_feed(struct oom_classifier *classifier, const char *path, int before, int flags,
               struct oom_error *err);
 
 /* Logs longer than this are tried from their end. */

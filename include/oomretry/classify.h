@@ -54,6 +54,14 @@ void oom_classifier_free(struct oom_classifier *classifier);
  * will be fed (1 for a whole file). Returns the stream's number or -1. */
 int oom_classifier_open(struct oom_classifier *classifier, const char *file, int64_t first_line);
 
+/* Begins the part of a log that goes on where the one of `stream` ended: a log that was rotated. */
+int oom_classifier_go_on(struct oom_classifier *classifier, int stream, const char *file);
+
+/* Puts the parts of rotated logs ("train.log.2", "train.log.1.gz", "train.log", and such whose
+ * names end in a date) one behind the other, the oldest first; other files stay where they are.
+ * goes_on[i]: files[i] is to go on with the log of files[i - 1]. -1: out of memory. */
+int oom_logs_in_order(const char **files, size_t count, bool *goes_on);
+
 /* Feeds raw bytes, in any portions. Memory use does not grow with the amount fed. A stream that
  * begins like UTF-16 is read as that, any other as bytes of which those below 128 are ASCII. */
 int oom_classifier_feed(struct oom_classifier *classifier, int stream, const void *bytes,

@@ -238,7 +238,7 @@ static int run(const char *path)
     struct oom_classifier *classifier = set ? oom_classifier_new(set) : NULL;
 
     oom_exit_init(&exit_data);
-    if (!classifier || logs_feed(classifier, path, 0, &err) ||
+    if (!classifier || logs_feed(classifier, path, -1, 0, &err) < 0 ||
         oom_classifier_verdict(classifier, &exit_data, &incident, &err)) {
         fprintf(stderr, "bench_classify: %s\n", err.text);
         return 1;

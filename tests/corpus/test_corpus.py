@@ -9,6 +9,7 @@ cases.jsonl holds failures of memory, look_alikes.jsonl what must not be called 
 
 import concurrent.futures
 import gzip
+import itertools
 import json
 import os
 import pathlib
@@ -30,6 +31,7 @@ def diagnose(case, directory):
     names = []
     for name, lines in case["files"].items():
         path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
         text = "\n".join(lines) + "\n"
         path.write_bytes(text.encode("utf-8", "surrogateescape"))
         names.append(str(path))
@@ -40,7 +42,7 @@ def diagnose(case, directory):
     return run.returncode, json.loads(run.stdout)
 
 
-def faults(case, status, got):
+def faults(case, directory, status, got):
     want = case["expect"]
     found = []
     if got["oom"] != want["oom"]:
@@ -65,8 +67,8 @@ def faults(case, status, got):
         if numbers != want["numbers"]:
             found.append(f"numbers {numbers}, want {want['numbers']}")
     if "cause" in want:
-        cause = got["cause"] or {"file": "", "line": None}
-        at = (os.path.basename(cause["file"]), cause["line"])
+        cause = got["cause"] or {"file": str(directory), "line": None}
+        at = (os.path.relpath(cause["file"], directory), cause["line"])
         if at != (want["cause"]["file"], want["cause"]["line"]):
             found.append(f"cause {at}, want {want['cause']}")
     for key in ("rank", "node"):
@@ -79,7 +81,7 @@ def check(cases, root):
     def one(case):
         directory = root / case["id"]
         directory.mkdir()
-        return case["id"], faults(case, *diagnose(case, directory))
+        return case["id"], faults(case, directory, *diagnose(case, directory))
 
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         return {name: found for name, found in pool.map(one, cases) if found}
@@ -113,6 +115,24 @@ def test_compressed(tool, tmp_path):
     run = subprocess.run([str(OOMCTL), "diagnose", "--json", str(path)], capture_output=True,
                          timeout=60)
     assert run.returncode in (1, 2)
+
+
+def test_rotated_logs(tmp_path):
+    """The order in which the parts are named does not matter, nor whether one is packed."""
+    case = next(c for c in load("look_alikes.jsonl") if c["id"] == "rotated-survived")
+    for name, lines in case["files"].items():
+        text = ("\n".join(lines) + "\n").encode()
+        packed = name.endswith(".1")
+        (tmp_path / (name + ".gz" * packed)).write_bytes(gzip.compress(text) if packed else text)
+    names = ["train.log", "train.log.1.gz", "train.log.2"]
+    for order in itertools.permutations(names):
+        run = subprocess.run([str(OOMCTL), "diagnose", *(str(tmp_path / n) for n in order)],
+                             capture_output=True, timeout=60)
+        assert run.returncode == 1 and b"the run went on (line 4 of train.log)" in run.stdout, order
+    # Without the log itself they may be files of anything.
+    run = subprocess.run([str(OOMCTL), "diagnose", *(str(tmp_path / n) for n in names[1:])],
+                         capture_output=True, timeout=60)
+    assert run.returncode == 0
 
 
 def test_long_logs_from_their_end(tmp_path):

@@ -35,21 +35,31 @@ static int teardown(void **state)
 /* --- the corpus --------------------------------------------------------------------------------
  */
 
+#define FILES_MAX 64
+
 /* Feeds in portions of `portion` bytes, 0: at once. */
 static void judge(const json_t *one, size_t portion, struct oom_incident *out)
 {
     struct oom_classifier *classifier = oom_classifier_new(set);
     struct oom_exit exit_data;
     struct oom_error err;
+    json_t *files = json_object_get(one, "files");
+    const char *names[FILES_MAX];
+    bool goes_on[FILES_MAX];
+    size_t count = 0;
+    int stream = -1;
     const char *name;
     json_t *lines;
 
     assert_non_null(classifier);
-    json_object_foreach(json_object_get(one, "files"), name, lines)
-    {
+    assert_true(json_object_size(files) <= FILES_MAX);
+    json_object_foreach(files, name, lines) names[count++] = name;
+    assert_int_equal(oom_logs_in_order(names, count, goes_on), 0);
+    for (size_t i = 0; i < count; i++) {
         size_t length;
-        char *text = cases_joined(lines, &length);
-        int stream = oom_classifier_open(classifier, name, 1);
+        char *text = cases_joined(json_object_get(files, names[i]), &length);
+        stream = goes_on[i] ? oom_classifier_go_on(classifier, stream, names[i])
+                            : oom_classifier_open(classifier, names[i], 1);
         size_t step = portion ? portion : length;
         for (size_t at = 0; at < length; at += step)
             assert_int_equal(oom_classifier_feed(classifier, stream, text + at,
