@@ -27,13 +27,16 @@ void oom_note_speaker(struct note *n)
 void oom_note_tally(struct note *n, const struct signature *sig, bool keep_first)
 {
     struct tally *t = &n->classifier->tallies[sig - n->classifier->set->items];
+    int stream = (int)(n->stream - n->classifier->streams);
 
+    t->files += t->count == 0 || t->last_stream != stream; /* files come one after another */
+    t->last_stream = stream;
     t->count++;
     t->last_line = n->line;
     if (t->count > 1)
         return;
     t->first_line = n->line;
-    t->first_stream = (int)(n->stream - n->classifier->streams);
+    t->first_stream = stream;
     if (keep_first)
         t->first = oom_sighting_new(n->block, sig, &n->view, n->line);
 }

@@ -66,6 +66,15 @@ static const struct signature *find_memory(struct note *n)
     return best;
 }
 
+/* An exception stands at the beginning of what is said, behind time stamps and names. */
+static bool confirms_failure(struct note *n, const struct signature *sig)
+{
+    return oom_note_confirms(n, sig) ||
+           (n->view.body_length < n->view.length &&
+            oom_signature_confirms(n->classifier->set, sig, n->classifier->match_data, n->view.body,
+                                   n->view.body_length));
+}
+
 static void note_beside(struct note *n, const struct signature *sig)
 {
     bool waiting = n->stream->waiting > 0;
@@ -76,8 +85,8 @@ static void note_beside(struct note *n, const struct signature *sig)
         oom_note_detail(n, sig);
     else if (sig->kind == SIG_SECONDARY && oom_note_confirms(n, sig))
         oom_note_tally(n, sig, true);
-    else if (sig->kind == SIG_FAILURE && oom_note_may_fail(n, sig) && oom_note_confirms(n, sig) &&
-             !is_look_alike(n))
+    else if (sig->kind == SIG_FAILURE && oom_note_may_fail(n, sig) && confirms_failure(n, sig) &&
+             (sig->root || !is_look_alike(n)))
         oom_note_failure(n, sig);
 }
 

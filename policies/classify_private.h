@@ -433,6 +433,8 @@ struct tally {
     int64_t first_line;
     int64_t last_line;
     int first_stream;
+    int last_stream;
+    int files;           /* that hold some */
     struct event *first; /* of secondary, suspect and look-alike lines: what it said */
 };
 

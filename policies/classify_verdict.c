@@ -10,6 +10,7 @@
 #include "policies/classify_private.h"
 
 #define SECONDARY_MAX 24
+#define NODE_LINES    20
 
 /* --- choosing -------------------------------------------------------------------------------- */
 
@@ -59,6 +60,16 @@ static void borrow_phase(const struct oom_classifier *c, struct event *best)
             continue;
         best->phase = e->phase;
         best->phase_strength = e->phase_strength;
+    }
+}
+
+/* Slurm counts kills in one line and names the node in the next. */
+static void borrow_node(const struct oom_classifier *c, struct event *best)
+{
+    for (size_t i = 0; i < c->pending_count && best->sig->kill && !best->node[0]; i++) {
+        const struct event *e = c->pending[i];
+        if (e->sig->kill && e->stream == best->stream && llabs(e->line - best->line) <= NODE_LINES)
+            memcpy(best->node, e->node, sizeof(best->node));
     }
 }
 
@@ -149,10 +160,20 @@ static bool is_first_of_kind(const struct oom_classifier *c, size_t index)
     return true;
 }
 
-static void put_count(int64_t count, char *why, size_t size, int used)
+static void put_count(const struct tally *t, char *why, size_t size, int used)
 {
-    if (count > 1 && used > 0 && (size_t)used < size)
-        snprintf(why + used, size - (size_t)used, " (%lld lines)", (long long)count);
+    char files[32] = "";
+
+    if (t->count < 2 || used <= 0 || (size_t)used >= size)
+        return;
+    if (t->files > 1)
+        snprintf(files, sizeof(files), " in %d files", t->files);
+    snprintf(why + used, size - (size_t)used, " (%lld lines%s)", (long long)t->count, files);
+}
+
+static bool is_same_line(const struct event *e, const struct event *cause)
+{
+    return cause && e->stream == cause->stream && e->line == cause->line;
 }
 
 static int fill_secondary(const struct oom_classifier *c, const struct event *cause,
@@ -173,12 +194,13 @@ static int fill_secondary(const struct oom_classifier *c, const struct event *ca
     for (size_t i = 0; i < c->set->count; i++) {
         const struct tally *t = &c->tallies[i];
         enum sig_kind kind = c->set->items[i].kind;
-        if (!t->first || (kind != SIG_SECONDARY && kind != SIG_LOOK_ALIKE))
+        if (!t->first || (kind != SIG_SECONDARY && kind != SIG_LOOK_ALIKE) ||
+            (t->count == 1 && is_same_line(t->first, cause)))
             continue;
         int n = snprintf(why, sizeof(why), "%s%s",
                          kind == SIG_SECONDARY ? "a consequence: " : "not a failure of memory: ",
                          oom_why(&c->set->items[i], "see `oomctl signatures show`"));
-        put_count(t->count, why, sizeof(why), n);
+        put_count(t, why, sizeof(why), n);
         rc |= add_secondary(c, t->first, why, out);
     }
     for (size_t i = 0; i < c->discounted_count; i++)
@@ -189,7 +211,7 @@ static int fill_secondary(const struct oom_classifier *c, const struct event *ca
         if (e == cause || (cause && e->sig == cause->sig) || !is_first_of_kind(c, i))
             continue;
         int n = snprintf(why, sizeof(why), "%s", oom_why(e->sig, "another failure"));
-        put_count(t->count, why, sizeof(why), n);
+        put_count(t, why, sizeof(why), n);
         rc |= add_secondary(c, e, why, out);
     }
     return rc;
@@ -202,6 +224,7 @@ static int fill_oom(struct oom_classifier *c, struct event *best, const struct e
 
     borrow_phase(c, best);
     take_phase_of_others(c, best);
+    borrow_node(c, best);
     oom_wrapped_complete(c, best);
     out->oom = true;
     out->domain = best->domain;

@@ -138,10 +138,11 @@ static json_t *explain_tally(const struct oom_classifier *c, size_t i)
 {
     const struct tally *t = &c->tallies[i];
 
-    return json_pack("{s:s, s:s, s:I, s:o, s:I, s:I}", "signature", c->set->items[i].id, "kind",
-                     oom_sig_kind_name(c->set->items[i].kind), "count", (json_int_t)t->count,
-                     "file", file_name(c, t->first_stream), "first_line", (json_int_t)t->first_line,
-                     "last_line", (json_int_t)t->last_line);
+    return json_pack("{s:s, s:s, s:I, s:i, s:o, s:I, s:I}", "signature", c->set->items[i].id,
+                     "kind", oom_sig_kind_name(c->set->items[i].kind), "count",
+                     (json_int_t)t->count, "files", t->files, "file", file_name(c, t->first_stream),
+                     "first_line", (json_int_t)t->first_line, "last_line",
+                     (json_int_t)t->last_line);
 }
 
 json_t *oom_classifier_explain(struct oom_classifier *classifier)

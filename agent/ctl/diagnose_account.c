@@ -106,10 +106,21 @@ static bool same_fate(const json_t *a, const json_t *b)
            strcmp(member(a, "file"), member(b, "file")) == 0;
 }
 
-/* Neighbours with the same fate are told as one. */
+static bool in_several_files(const json_t *events)
+{
+    for (size_t i = 1; i < json_array_size(events); i++)
+        if (strcmp(member(json_array_get(events, i), "file"),
+                   member(json_array_get(events, 0), "file")) != 0)
+            return true;
+    return false;
+}
+
+/* Neighbours with the same fate are told as one, and files by a line of their own. */
 static void print_events(const json_t *events)
 {
     size_t count = json_array_size(events);
+    bool several = in_several_files(events);
+    const char *file = NULL;
 
     for (size_t i = 0; i < count;) {
         const json_t *first = json_array_get(events, i);
@@ -123,10 +134,28 @@ static void print_events(const json_t *events)
             snprintf(lines, sizeof(lines), "%lld to %lld", from, to);
         else
             snprintf(lines, sizeof(lines), "%lld", from);
+        if (several && (!file || strcmp(file, member(first, "file")) != 0)) {
+            file = member(first, "file");
+            printf("  %s\n", file);
+        }
         printf("  %-18s %-28s %-12s %s\n", lines, member(first, "signature"),
                member(first, "phase"), member(first, "became"));
         i = next;
     }
+}
+
+static void print_matched(const json_t *entry)
+{
+    long long files = json_integer_value(json_object_get(entry, "files"));
+    long long first = json_integer_value(json_object_get(entry, "first_line"));
+
+    printf("  %-40s %-11s %8lld  ", member(entry, "signature"), member(entry, "kind"),
+           (long long)json_integer_value(json_object_get(entry, "count")));
+    if (files > 1)
+        printf("in %lld files, first in line %lld of %s\n", files, first, member(entry, "file"));
+    else
+        printf("lines %lld to %lld\n", first,
+               (long long)json_integer_value(json_object_get(entry, "last_line")));
 }
 
 int diagnose_print_explain(struct oom_classifier *classifier, struct oom_error *err)
@@ -138,14 +167,7 @@ int diagnose_print_explain(struct oom_classifier *classifier, struct oom_error *
     if (!explain)
         return oom_errorf(err, "out of memory");
     puts("\nsignatures that matched (oomctl signatures show NAME)");
-    json_array_foreach(json_object_get(explain, "matched"), i, entry)
-    {
-        printf("  %-40s %-11s %8lld  lines %lld to %lld\n", member(entry, "signature"),
-               member(entry, "kind"),
-               (long long)json_integer_value(json_object_get(entry, "count")),
-               (long long)json_integer_value(json_object_get(entry, "first_line")),
-               (long long)json_integer_value(json_object_get(entry, "last_line")));
-    }
+    json_array_foreach(json_object_get(explain, "matched"), i, entry) print_matched(entry);
     puts("\nwhat became of the lines that name memory or a failure");
     print_events(json_object_get(explain, "events"));
     json_decref(explain);

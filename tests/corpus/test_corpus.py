@@ -49,6 +49,11 @@ def faults(case, directory, status, got):
         return [f"oom {got['oom']} ({got['summary']}), want {want['oom']}"]
     if status != (0 if got["oom"] else 1):
         found.append(f"exit status {status}")
+    if "cause" in want:
+        cause = got["cause"] or {"file": str(directory), "line": None}
+        at = (os.path.relpath(cause["file"], directory), cause["line"])
+        if at != (want["cause"]["file"], want["cause"]["line"]):
+            found.append(f"cause {at}, want {want['cause']}")
     if not want["oom"]:
         if got["domain"] != "none" or got["phase"] != "unknown" or got["direction"] is not None:
             found.append("an incident that is none has domain, phase or direction")
@@ -66,11 +71,6 @@ def faults(case, directory, status, got):
         numbers = {k: v for k, v in got["numbers"].items() if k in ("tried", "total", "free")}
         if numbers != want["numbers"]:
             found.append(f"numbers {numbers}, want {want['numbers']}")
-    if "cause" in want:
-        cause = got["cause"] or {"file": str(directory), "line": None}
-        at = (os.path.relpath(cause["file"], directory), cause["line"])
-        if at != (want["cause"]["file"], want["cause"]["line"]):
-            found.append(f"cause {at}, want {want['cause']}")
     for key in ("rank", "node"):
         if key in want and got["cause"][key] != want[key]:
             found.append(f"{key} {got['cause'][key]}, want {want[key]}")
@@ -239,6 +239,29 @@ def test_people_read_what_failed_and_what_was_discounted():
     assert ("  lines 2, 3, 4: quoted text: data or chat, not output of the job") in lines
     fate = [line for line in lines if line.split()[-1:] == ["job"] and "pytorch.device-oom" in line]
     assert len(fate) == 1 and fate[0].split()[:3] == ["2", "to", "4"]
+
+
+def test_people_read_of_many_files(tmp_path):
+    """Files of ranks: what they have in common is told once, and what decides with its rank."""
+    frame = '  File "/w/train.py", line 2, in main\n    loss.backward()\n'
+    oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate %d.00 GiB.\n"
+    for rank in range(64):
+        text = f"2026-03-04 10:00:{10 if rank == 37 else 40} step\n"
+        if rank in (5, 37):
+            text += "Traceback (most recent call last):\n" + frame + oom % (1 + rank)
+        else:
+            text += ("[E0304 10:10:40.1 ProcessGroupNCCL.cpp:632] [Rank 0] Watchdog caught "
+                     "collective operation timeout: WorkNCCL(SeqNum=4412)\n")
+        (tmp_path / f"rank_{rank:02d}.log").write_text(text)
+    run = subprocess.run([str(OOMCTL), "diagnose", "--explain", *sorted(map(str, tmp_path.iterdir()))],
+                         capture_output=True, timeout=60)
+    text = run.stdout.decode()
+    assert run.returncode == 0
+    assert text.startswith("GPU out of memory in backward, rank 37: tried to allocate 38.00 GiB\n")
+    assert "rank_00.log line 2: a collective timed out: some rank did not take part (62 lines in 62 files)" in text
+    assert "rank_05.log line 5: the same failure elsewhere" in text
+    assert f"in 62 files, first in line 2 of {tmp_path}/rank_00.log\n" in text
+    assert f"  {tmp_path}/rank_37.log\n  5 " in text
 
 
 def test_windows_begin_with_a_whole_line():

@@ -98,6 +98,29 @@ static int check_number(const char *id, const json_t *numbers, const char *key, 
     return wrong(id, "numbers", text);
 }
 
+static int check_word(const char *id, const json_t *want, const char *key, const char *got)
+{
+    const json_t *word = json_object_get(want, key);
+
+    if (!word || strcmp(json_is_string(word) ? json_string_value(word) : "", got ? got : "") == 0)
+        return 0;
+    return wrong(id, key, got ? got : "none");
+}
+
+static int check_speaker(const char *id, const json_t *want, const struct oom_incident *got)
+{
+    const json_t *rank = json_object_get(want, "rank");
+    char text[32];
+    int faults = check_word(id, want, "node", got->cause.node) +
+                 check_word(id, want, "framework", got->framework);
+
+    if (rank && got->cause.rank != (json_is_integer(rank) ? json_integer_value(rank) : -1)) {
+        snprintf(text, sizeof(text), "%d", got->cause.rank);
+        faults += wrong(id, "rank", text);
+    }
+    return faults;
+}
+
 static int check_case(const json_t *one, size_t portion)
 {
     const char *id = json_string_value(json_object_get(one, "id"));
@@ -131,6 +154,8 @@ static int check_case(const json_t *one, size_t portion)
         snprintf(text, sizeof(text), "line %lld", (long long)got.cause.line);
         faults += wrong(id, "cause", text);
     }
+    if (got.oom)
+        faults += check_speaker(id, want, &got);
     oom_incident_free(&got);
     return faults;
 }
