@@ -116,6 +116,7 @@ int oom_classifier_go_on(struct oom_classifier *classifier, int stream, const ch
     from->continued_by = next;
     to->phase = from->phase;
     to->phase_sig = from->phase_sig;
+    to->phase_steps = from->phase_steps;
     to->waiting = from->waiting;
     to->restarted |= from->restarted;
     to->restart_weak = from->restart_weak;

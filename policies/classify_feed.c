@@ -107,7 +107,8 @@ static void piece_close(struct block *block)
 static bool progress_wanted(const struct stream *stream)
 {
     return stream->waiting > 0 || stream->restarted || stream->quoting ||
-           stream->phase == OOM_PHASE_INIT || stream->ended_line > 0 || stream->unproved > 0;
+           stream->phase == OOM_PHASE_INIT || stream->phase == OOM_PHASE_CHECKPOINT ||
+           stream->phase == OOM_PHASE_DATA || stream->ended_line > 0 || stream->unproved > 0;
 }
 
 static void literal_found(struct block *block, const struct literal *literal, size_t to)

@@ -119,9 +119,7 @@ static void note_course(struct note *n, const struct signature *sig)
         oom_note_tally(n, sig, false);
         if (!sig->weak) {
             oom_events_alive(n->classifier, s);
-            if (s->phase == OOM_PHASE_INIT)
-                s->phase = OOM_PHASE_UNKNOWN;
-            s->ended_line = 0; /* what ended, ended well */
+            oom_note_phase_passed(n, sig);
         }
         if (!n->progressed)
             oom_events_progress(n->classifier, s, sig->weak, n->line);

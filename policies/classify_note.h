@@ -34,6 +34,7 @@ void oom_note_tally(struct note *n, const struct signature *sig, bool keep_first
 bool oom_note_is_quoting(struct note *n);
 
 /* classify_note_phase.c */
+void oom_note_phase_passed(struct note *n, const struct signature *sig);
 void oom_note_phase(struct note *n, const struct signature *sig);
 void oom_note_context(struct note *n, const struct signature *sig);
 void oom_note_frames(struct note *n);

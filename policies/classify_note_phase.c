@@ -20,6 +20,7 @@ void oom_note_phase(struct note *n, const struct signature *sig)
         s->phase = sig->phase;
         s->phase_sig = sig;
         s->phase_line = n->line;
+        s->phase_steps = 0;
         s->ended_line = 0;
         return;
     }
@@ -30,6 +31,22 @@ void oom_note_phase(struct note *n, const struct signature *sig)
     }
     s->phase = OOM_PHASE_UNKNOWN;
     s->phase_sig = NULL;
+}
+
+/* Steps follow what a marker had said: it is over, whether anything said so or not. The last one
+ * before a checkpoint may be printed behind the marker of that, by another rank. */
+#define STEPS_AFTER 3
+
+void oom_note_phase_passed(struct note *n, const struct signature *sig)
+{
+    struct stream *s = n->stream;
+    bool over = s->phase == OOM_PHASE_INIT;
+
+    if ((s->phase == OOM_PHASE_CHECKPOINT || s->phase == OOM_PHASE_DATA) && sig->edge == EDGE_END)
+        over = ++s->phase_steps >= STEPS_AFTER;
+    if (over)
+        s->phase = OOM_PHASE_UNKNOWN;
+    s->ended_line = 0; /* what ended, ended well */
 }
 
 static struct traceback *traceback_of(struct note *n)

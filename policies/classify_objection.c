@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How the attempt ended, and why an event that was noted does not make it a failure of memory. */
+#include <stdio.h>
 #include <string.h>
 
 #include "policies/classify_private.h"
@@ -78,6 +79,15 @@ static bool came_before(const struct oom_classifier *c, const struct event *a,
     return a->time && b->time && a->time < b->time;
 }
 
+/* torch puts "[rank3]: " before what nobody caught. */
+static bool is_uncaught(const struct event *f)
+{
+    char mark[32];
+
+    snprintf(mark, sizeof(mark), "[rank%d]: ", f->rank);
+    return strstr(f->text, mark) != NULL;
+}
+
 /* A failure that no other process's end can lead to, and that was not survived: in another rank,
  * or the end that the scheduler had decided. */
 static bool has_failed_before(const struct oom_classifier *c, const struct event *e,
@@ -87,7 +97,7 @@ static bool has_failed_before(const struct oom_classifier *c, const struct event
         const struct event *f = c->failures[i];
         if (!f->sig->root || f->progress >= PROGRESS_PROVES || !came_before(c, f, e))
             continue;
-        if (f->sig->traceback ? f->rank >= 0 && e->rank >= 0 && f->rank != e->rank
+        if (f->sig->traceback ? e->rank >= 0 && f->rank != e->rank && is_uncaught(f)
                               : end->by_scheduler)
             return true;
     }

@@ -409,6 +409,7 @@ struct stream {
     enum oom_phase phase; /* by markers */
     const struct signature *phase_sig;
     int64_t phase_line;
+    int phase_steps; /* behind it */
     enum oom_phase ended_phase;
     int64_t ended_line;
     int waiting;       /* pending events of this stream */

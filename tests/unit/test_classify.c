@@ -112,7 +112,8 @@ static int check_speaker(const char *id, const json_t *want, const struct oom_in
     const json_t *rank = json_object_get(want, "rank");
     char text[32];
     int faults = check_word(id, want, "node", got->cause.node) +
-                 check_word(id, want, "framework", got->framework);
+                 check_word(id, want, "framework", got->framework) +
+                 check_word(id, want, "direction", oom_direction_name(got->direction));
 
     if (rank && got->cause.rank != (json_is_integer(rank) ? json_integer_value(rank) : -1)) {
         snprintf(text, sizeof(text), "%d", got->cause.rank);
