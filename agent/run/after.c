@@ -14,13 +14,12 @@
 #include "agent/lib/acted.h"
 #include "agent/lib/jsonget.h"
 #include "agent/run/after.h"
-#include "agent/run/body.h"
 #include "agent/run/capture.h"
+#include "agent/run/verdict.h"
 #include "agent/sched/slurm_fields.h"
-#include "agent/sched/slurm_marked.h"
 #include "db/db.h"
 
-enum { TOO_LATE_S = 3600, ENDING_MS = 30000 };
+enum { TOO_LATE_S = 3600 };
 
 static void fill_exit(struct run *run, struct attempt *attempt, const struct slurm_job *job,
                       const struct after_options *options)
@@ -44,7 +43,7 @@ static void fill_exit(struct run *run, struct attempt *attempt, const struct slu
     if (slurm_field(job->text, "DerivedExitCode", word, sizeof(word)) &&
         sscanf(word, "%d:%d", &code, &signal_number) == 2 && signal_number == 125)
         attempt->exit.derived_exit_code = 253;
-    attempt->exit.cgroup_oom_kills = next_reported_kills(run, attempt);
+    attempt->exit.cgroup_oom_kills = verdict_reported_kills(run, attempt);
     attempt->ended_ms = db_now_ms();
 }
 
@@ -99,12 +98,7 @@ static void stop_lineage(struct run *run, const struct attempt *attempt, const c
 /* How the attempt came out, from what is left of it. */
 static void close_attempt(struct run *run, struct attempt *attempt, const char *reason)
 {
-    json_t *reply = NULL, *body = body_end(run, attempt, NULL, NULL, NULL, "", reason);
-
-    if (body)
-        api_call(run->api, "POST", "/v1/attempts/end", body, &reply, NULL);
-    json_decref(body);
-    json_decref(reply);
+    next_tell_end(run, attempt, NULL, reason);
     capture_forget(run);
 }
 
@@ -126,15 +120,15 @@ static void job_is_gone(struct run *run, struct attempt *attempt, bool intended,
 }
 
 /* The decision was stored, the deed was not done, or has to be done once more. */
-static int carry_out(struct run *run, struct attempt *attempt, const json_t *row)
+int after_carry_out(struct run *run, struct attempt *attempt, const json_t *row,
+                    struct oom_error *err)
 {
     struct oom_decision decision;
-    struct oom_error err = {""};
 
-    if (after_open_script(run, &err) < 0)
+    if (after_open_script(run, err) < 0)
         return -1;
     oom_decision_init(&decision);
-    int rc = oom_decision_from_json(json_object_get(row, "decision"), &decision, &err);
+    int rc = oom_decision_from_json(json_object_get(row, "decision"), &decision, err);
     if (rc == 0) {
         struct oom_edits total = attempt->edits;
         attempt->edits = (struct oom_edits){NULL, 0};
@@ -145,50 +139,6 @@ static int carry_out(struct run *run, struct attempt *attempt, const json_t *row
     return rc;
 }
 
-enum lost { LOST, LOST_PERHAPS, NOT_LOST };
-
-/* Has a controller that was killed forgotten the new job? When the former one, which ended before,
- * is still known, the new one was not purged after its end. The controller may have forgotten that
- * end as well, and start the former one once more, which goes on with the change; or go on calling
- * it running, long after its batch step is gone. */
-static enum lost is_forgotten(const json_t *lineage, const json_t *row, const json_t *former,
-                              bool *orphan, struct oom_error *err)
-{
-    const char *acted = json_get_string(row, "acted", "");
-    struct slurm_job before = {0};
-    enum lost lost = LOST_PERHAPS;
-
-    if (!former || !acted_is_submitted(acted) || acted_once_more(acted))
-        return NOT_LOST;
-    if (slurm_job_read(&before, json_get_string(former, "job", ""), false, err) < 0)
-        return LOST_PERHAPS;
-    int restart = (int)json_get_int(former, "restart", 0);
-    bool again = before.restarts > restart || strcmp(before.state, "PENDING") == 0;
-    if (before.unknown ||
-        slurm_job_is_another(&before, lineage, json_get_int(former, "started_ms", 0), restart))
-        lost = NOT_LOST;
-    else if (before.over)
-        lost = LOST;
-    else if (!again && db_now_ms() - json_get_int(former, "ended_ms", 0) > ENDING_MS) {
-        lost = LOST;
-        *orphan = true;
-    }
-    slurm_job_free(&before);
-    return lost;
-}
-
-/* As if it had not been submitted yet. */
-static int submit_once_more(struct run *run, struct attempt *attempt, const json_t *row,
-                            const json_t *former)
-{
-    const char *job = json_get_string(former, "job", "");
-
-    capture_hand_over(run, job);
-    snprintf(run->job, sizeof(run->job), "%s", job);
-    run->once_more = ACTED_FORGOTTEN;
-    return carry_out(run, attempt, row);
-}
-
 /* Whether the job is launched once more: its launch failed, and no second one has been tried. */
 static bool may_launch_again(const struct slurm_job *job, const json_t *row, bool unbegun)
 {
@@ -196,43 +146,16 @@ static bool may_launch_again(const struct slurm_job *job, const json_t *row, boo
            !acted_once_more(json_get_string(row, "acted", ""));
 }
 
-/* Submitted, and held until everything points to it: who was to release it has died, or the release
- * was forgotten by a controller that was killed. */
-static bool waits_for_release(const struct slurm_job *job, const struct attempt *attempt)
-{
-    char comment[4096], reason[64], mark[64];
-
-    slurm_mark(attempt->lineage, attempt->number, mark, sizeof(mark));
-    return strcmp(job->state, "PENDING") == 0 &&
-           slurm_field(job->text, "Reason", reason, sizeof(reason)) &&
-           strcmp(reason, "JobHeldUser") == 0 &&
-           slurm_field(job->text, "Comment", comment, sizeof(comment)) &&
-           slurm_mark_is_held(comment, mark);
-}
-
-static int let_go(struct run *run, const struct attempt *attempt, const char *former,
-                  struct oom_error *err)
-{
-    char new_job[sizeof(run->job)], acted[96];
-
-    snprintf(new_job, sizeof(new_job), "%s", run->job);
-    snprintf(run->job, sizeof(run->job), "%s", former);
-    if (resubmit_let_go(run, attempt, attempt->number, new_job, err) < 0)
-        return -1;
-    snprintf(acted, sizeof(acted), ACTED_SUBMITTED "%s", new_job);
-    next_note(run, attempt->lineage, attempt->number, "acted", acted);
-    return slurm_unmark_held(new_job, err);
-}
-
-static void finish_intended(struct run *run, struct attempt *attempt, const json_t *row,
-                            const struct slurm_job *job, const struct after_options *options)
+static int finish_intended(struct run *run, struct attempt *attempt, const json_t *row,
+                           const struct slurm_job *job, const struct after_options *options,
+                           struct oom_error *err)
 {
     const char *acted = json_get_string(row, "acted", "");
 
     /* By somebody who did not want it started once more, whatever had been decided. */
     if (slurm_job_is_cancelled(job)) {
         stop_lineage(run, attempt, "the job was cancelled before its next attempt began");
-        return;
+        return 0;
     }
     bool over = job->over || (options->batch_status >= 0 && !options->orphan);
     bool done = acted_is_done(acted);
@@ -252,20 +175,20 @@ static void finish_intended(struct run *run, struct attempt *attempt, const json
     if (!done) {
         /* Pending already with its change: the start time is what may be missing. */
         if (over || options->orphan || strcmp(job->state, "PENDING") == 0)
-            carry_out(run, attempt, row);
-        return;
+            return after_carry_out(run, attempt, row, err);
+        return 0;
     }
     if (!over)
-        return;
+        return 0;
     if (may_launch_again(job, row, options->unbegun)) {
         run->once_more = ACTED_ONCE_MORE;
         run->restart = job->restarts;
-        carry_out(run, attempt, row);
-        return;
+        return after_carry_out(run, attempt, row, err);
     }
     snprintf(why, sizeof(why), "job %s is %s without the attempt having begun under oomrun",
              run->job, job->state);
     stop_lineage(run, attempt, why);
+    return 0;
 }
 
 /* A decided attempt that had been announced, and whose supervisor died before its command. */
@@ -295,7 +218,7 @@ static int finish_running(struct run *run, struct attempt *attempt, const json_t
         return 0; /* its next supervisor takes over, or it is running */
     if (died_before_its_command(attempt, row, job, options)) {
         run->once_more = ACTED_ONCE_MORE;
-        return carry_out(run, attempt, row);
+        return after_carry_out(run, attempt, row, err);
     }
     if (slurm_job_ended_s_ago(job) > TOO_LATE_S) {
         oom_exit_init(&attempt->exit);
@@ -349,12 +272,13 @@ int after_main(struct run *run, const struct after_options *options)
     bool another =
         !job.unknown && slurm_job_is_another(&job, lineage, attempt.started_ms, run->restart);
     rc = 0;
-    enum lost lost =
-        intended && job.unknown ? is_forgotten(lineage, row, former, &run->orphan, &err) : NOT_LOST;
-    if (lost == LOST_PERHAPS)
+    enum after_lost lost = intended && job.unknown
+                               ? after_new_job_lost(lineage, row, former, &run->orphan, &err)
+                               : AFTER_NOT_LOST;
+    if (lost == AFTER_LOST_PERHAPS)
         goto out;
-    if (lost == LOST) {
-        rc = submit_once_more(run, &attempt, row, former);
+    if (lost == AFTER_LOST) {
+        rc = after_submit_once_more(run, &attempt, row, former, &err);
         goto out;
     }
     if (job.unknown || another) {
@@ -363,10 +287,10 @@ int after_main(struct run *run, const struct after_options *options)
     }
     if (slurm_field(job.text, "WorkDir", directory, sizeof(directory)) && chdir(directory) < 0)
         fprintf(stderr, "oomrun: cannot enter %s: %s\n", directory, strerror(errno));
-    if (intended && former && waits_for_release(&job, &attempt))
-        rc = let_go(run, &attempt, json_get_string(former, "job", ""), &err);
+    if (intended && former && after_waits_for_release(&job, &attempt))
+        rc = after_let_go(run, &attempt, json_get_string(former, "job", ""), &err);
     else if (intended)
-        finish_intended(run, &attempt, row, &job, options);
+        rc = finish_intended(run, &attempt, row, &job, options, &err);
     else
         rc = finish_running(run, &attempt, row, &job, options, &err);
 out:

@@ -3,6 +3,7 @@
  * In the place of a supervisor that was lost.
  *
  * after.c: what is to be done.
+ * after_new_job.c: about a job that was submitted in the place of another one.
  * after_script.c: with which script.
  * after_log.c: what the attempt wrote. */
 #ifndef AGENT_RUN_AFTER_H
@@ -22,6 +23,30 @@ struct after_options {
 /* `oomrun --after`: finishes what a lost supervisor left. run->api and run->signatures are open.
  * Returns the exit status. */
 int after_main(struct run *run, const struct after_options *options);
+
+/* Does what was decided for the attempt of this row of the head. */
+int after_carry_out(struct run *run, struct attempt *attempt, const json_t *row,
+                    struct oom_error *err);
+
+/* --- after_new_job.c: `row` is of the attempt that the new job is to run, `former` of the one
+ * before, which may be NULL --- */
+
+enum after_lost { AFTER_LOST, AFTER_LOST_PERHAPS, AFTER_NOT_LOST };
+
+/* Has a controller that was killed forgotten the new job, which it does not know? *orphan: it takes
+ * the former one for running. */
+enum after_lost after_new_job_lost(const json_t *lineage, const json_t *row, const json_t *former,
+                                   bool *orphan, struct oom_error *err);
+
+/* As if it had not been submitted yet. */
+int after_submit_once_more(struct run *run, struct attempt *attempt, const json_t *row,
+                           const json_t *former, struct oom_error *err);
+
+/* Is it still held, as it is until everything points to it? Who was to release it has died, or the
+ * release was forgotten by a controller that was killed. */
+bool after_waits_for_release(const struct slurm_job *job, const struct attempt *attempt);
+int after_let_go(struct run *run, const struct attempt *attempt, const char *former,
+                 struct oom_error *err);
 
 /* --- after_script.c --- */
 

@@ -15,6 +15,7 @@
 #include "agent/lib/elapsed.h"
 #include "agent/lib/proctree.h"
 #include "agent/run/body.h"
+#include "agent/run/clear.h"
 #include "agent/run/run.h"
 #include "agent/run/seen.h"
 #include "db/db.h"

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "agent/lib/elapsed.h"
+#include "agent/run/clear.h"
 #include "agent/run/run.h"
 
 enum { LEFTOVERS_MS = 15000, AWAY_MS = 600000, AWAY_NAP_S = 2 };

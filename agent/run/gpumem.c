@@ -18,6 +18,7 @@
 #include "agent/lib/child.h"
 #include "agent/lib/config.h"
 #include "agent/lib/elapsed.h"
+#include "agent/run/clear.h"
 #include "agent/run/run.h"
 
 enum { CALL_MS = 5000, NAP_MS = 250, FOREIGN_FOR_MS = 2000, MAX_CARDS_BYTES = 1024 };

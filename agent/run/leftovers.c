@@ -16,6 +16,7 @@
 
 #include "agent/lib/elapsed.h"
 #include "agent/lib/proctree.h"
+#include "agent/run/clear.h"
 #include "agent/run/run.h"
 
 void leftovers_signal(int signal_number)

@@ -13,6 +13,7 @@
 #include "agent/evidence/sigset.h"
 #include "agent/run/after.h"
 #include "agent/run/capture.h"
+#include "agent/run/clear.h"
 #include "agent/run/options.h"
 #include "agent/run/run.h"
 #include "agent/run/seen.h"
@@ -129,13 +130,13 @@ int new_classifier_for(struct run *run, struct oom_error *err)
 static int begin(struct run *run, struct attempt *attempt, struct oom_error *err)
 {
     struct timespec nap = {1, 0};
-    int rc = next_begin(run, attempt, err);
+    int rc = attempt_begin(run, attempt, err);
 
     bool waits = run->continues || attempt->edits.count > 0;
     for (int left_s = waits ? HEAD_AWAY_S : 0;
          rc < 0 && run->head_away && left_s > 0 && !cancel_pending(); left_s--) {
         nanosleep(&nap, NULL);
-        rc = next_begin(run, attempt, err);
+        rc = attempt_begin(run, attempt, err);
     }
     return rc;
 }

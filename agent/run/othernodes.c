@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/run/clear.h"
 #include "agent/run/run.h"
 
 enum { NODES_MS = 90000 };

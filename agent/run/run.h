@@ -7,19 +7,21 @@
  * main.c: from the first attempt to the last.
  * launch.c: which script, which arguments; the rewritten copy.
  * copies.c: changed copies of files that the script names.
- * attempt.c: one attempt.
+ * attempt.c, attempt_begin.c: one attempt.
  * output.c, follow.c, relay.c: the log, followed or relayed, classified as it grows.
  * cancel.c: somebody wants it to end.
  * proof.c, seen.c: what the programs were given; did the change arrive?
  * own_restart.c: a framework that begins again by itself.
+ * verdict.c: how an attempt came out.
  * next.c, findings.c, body.c: what comes next.
+ * change.c: the command with the edits in force.
  * program.c: which program of the script ran out.
  * start.c, resubmit.c: starting it.
  * capture.c: what a new job in this one's place would need.
  * late.c: for a head that was away from the start to the end.
  * clear.c, leftovers.c, gpumem.c, othernodes.c: nothing of the old attempt survives.
- * after.c, after_script.c, after_log.c: in the place of a supervisor that was lost.
- * say.c: the lines that people read. */
+ * after.c, after_new_job.c, after_script.c, after_log.c: in the place of a supervisor that was
+ * lost. say.c: the lines that people read. */
 #ifndef AGENT_RUN_RUN_H
 #define AGENT_RUN_RUN_H
 
@@ -249,51 +251,6 @@ void witness_stop(void);
 /* True when the signal that has just arrived went to the whole process group. */
 bool witness_saw(int signo);
 
-/* --- leftovers.c -------------------------------------------------------------------------------
- */
-
-/* Ends every process below this one; true when nothing is left within the time. */
-bool leftovers_end(int patience_ms);
-
-/* Sends a signal to every process below this one. */
-void leftovers_signal(int signal_number);
-
-/* Removes the shared memory that libraries of the ended attempt left in /dev/shm; returns how many
- * files. One that a live process uses, that is older or that has another name stays. */
-int leftovers_shm(int64_t since_ms);
-
-/* --- gpumem.c ----------------------------------------------------------------------------------
- */
-
-/* Waits, for a bounded time, until the ended attempt's GPU memory is free, and kills what it left
- * there. False: somebody else holds memory of the job's cards; `who` is a few words about that. */
-bool gpumem_wait(const struct run *run, char *who, size_t size);
-
-/* --- othernodes.c ------------------------------------------------------------------------------
- */
-
-/* A process of somebody else that holds memory of the job's cards. */
-struct holder_place {
-    char node[256], who[256];
-};
-
-/* Nothing of the ended attempt is left on the job's other nodes; gpumem_wait there too. False:
- * somebody else holds memory of the job's cards. Nodes that cannot be asked count as clear. */
-bool othernodes_clear(const struct run *run, int64_t since_ms, struct holder_place *holder);
-
-/* What that starts on each of them. */
-int othernodes_look(const struct run *run, int64_t since_ms);
-
-/* --- clear.c -----------------------------------------------------------------------------------
- */
-
-/* Ends the steps and processes of the attempt that began at since_ms. A scheduler that does not
- * answer is waited for, ten minutes at most. -1: something is left, or it still does not answer. */
-int clear_allocation(const struct run *run, int64_t since_ms, struct oom_error *err);
-
-/* False: somebody else holds memory of the job's cards. */
-bool clear_cards(const struct run *run, int64_t since_ms, struct holder_place *holder);
-
 /* --- proof.c -----------------------------------------------------------------------------------
  */
 
@@ -318,20 +275,35 @@ bool own_restart_count(const struct run *run, struct attempt *attempt);
 /* The same; true when the attempt is to be ended because of that, and then it has been said. */
 bool own_restart_look(struct run *run, struct attempt *attempt);
 
+/* --- attempt_begin.c ---------------------------------------------------------------------------
+ */
+
+/* The head hears of the attempt, and says which changes are in force. Those of a job that was
+ * queued again are made here. -1 and err; run->head_away: it did not answer. */
+int attempt_begin(struct run *run, struct attempt *attempt, struct oom_error *err);
+
+/* --- change.c ----------------------------------------------------------------------------------
+ */
+
+/* Makes the next command. `policy` NULL: none knows it, and no edit can be written. */
+int change_make(struct run *run, const struct oom_policy *policy, const struct oom_edits *edits,
+                struct oom_error *err);
+
+/* Whether the change arrives is judged by this policy, which is taken out of the set. */
+void change_prove_by(struct run *run, struct policy_set *set, int index);
+
 /* --- next.c ------------------------------------------------------------------------------------
  */
 
 enum next { NEXT_STOP, NEXT_INPLACE, NEXT_GONE /* requeued or resubmitted */ };
 
-int next_begin(struct run *run, struct attempt *attempt, struct oom_error *err);
-
 /* Gets the lineage's policies while the command still runs: not when every moment counts. */
 void next_prefetch(struct run *run, const struct attempt *attempt);
 enum next next_after(struct run *run, struct attempt *attempt);
 
-/* Processes that the kernel killed for memory in the job's tasks since the attempt began, as the
- * nodes reported them; -1: no report. */
-int64_t next_reported_kills(struct run *run, const struct attempt *attempt);
+/* Reports an end after which nothing comes. `incident` and `reason` may be NULL. */
+void next_tell_end(struct run *run, const struct attempt *attempt,
+                   const struct oom_incident *incident, const char *reason);
 
 /* --- start.c -----------------------------------------------------------------------------------
  */

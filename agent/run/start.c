@@ -7,6 +7,7 @@
 
 #include "agent/lib/acted.h"
 #include "agent/lib/files.h"
+#include "agent/run/clear.h"
 #include "agent/run/run.h"
 #include "agent/sched/slurm_marked.h"
 #include "oomretry/redact.h"
