@@ -161,10 +161,15 @@ int db_begin(struct db *db, struct oom_error *err)
 
 int db_end(struct db *db, bool commit, struct oom_error *err)
 {
+    db->doomed = db->doomed || !commit;
     if (--db->depth > 0)
         return 0;
-    if (commit && exec(db, "COMMIT", err) == 0)
+    bool doomed = db->doomed;
+    db->doomed = false;
+    if (!doomed && exec(db, "COMMIT", err) == 0)
         return 0;
+    if (doomed && commit)
+        oom_errorf(err, "database: a part of the transaction was rolled back");
     sqlite3_exec(db->sql, "ROLLBACK", NULL, NULL, NULL);
     return commit ? -1 : 0;
 }

@@ -14,7 +14,8 @@
 
 struct db {
     sqlite3 *sql;
-    int depth; /* of nested transactions */
+    int depth;   /* of nested transactions */
+    bool doomed; /* one of them was rolled back, so the whole is */
 };
 
 /* Opens (creating with mode 0600 when absent), switches to WAL and migrates. A database of a newer
@@ -22,7 +23,8 @@ struct db {
 struct db *db_open(const char *path, struct oom_error *err);
 void db_close(struct db *db);
 
-/* Transactions; nesting counts, only the outermost one counts. db_end(db, false) rolls back. */
+/* Transactions. Of nested ones the outermost begins and commits; db_end(db, false) rolls back,
+ * within another one by the end of that, which then fails when it would commit. */
 int db_begin(struct db *db, struct oom_error *err);
 int db_end(struct db *db, bool commit, struct oom_error *err);
 

@@ -56,15 +56,17 @@ int policy_admin_enable(struct db *db, const char *name, bool enabled, const cha
 {
     int64_t there = 0;
 
-    if (db_get_int(db, err, 0, &there, "SELECT count(*) FROM policy WHERE name = ?", "s", name) < 0)
+    if (db_begin(db, err) < 0)
         return -1;
-    if (!there)
-        return 0;
-    if (db_run(db, err, "UPDATE policy SET enabled = ? WHERE name = ?", "is", (int64_t)enabled,
-               name) < 0 ||
-        audit_add(db, who, enabled ? "enable" : "disable", name, "", err) < 0)
+    bool done =
+        db_get_int(db, err, 0, &there, "SELECT count(*) FROM policy WHERE name = ?", "s", name) ==
+            0 &&
+        (!there || (db_run(db, err, "UPDATE policy SET enabled = ? WHERE name = ?", "is",
+                           (int64_t)enabled, name) == 0 &&
+                    audit_add(db, who, enabled ? "enable" : "disable", name, "", err) == 0));
+    if (db_end(db, done, done ? err : NULL) < 0)
         return -1;
-    return 1;
+    return done ? there != 0 : -1;
 }
 
 json_t *policy_admin_incidents(struct db *db, int64_t uid, int64_t limit, struct oom_error *err)

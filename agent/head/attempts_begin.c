@@ -113,8 +113,8 @@ static int insert_restart(struct service *service, int64_t id, const json_t *las
 {
     if (strcmp(json_get_string(last, "state", ""), "running") == 0 &&
         db_run(service->db, err,
-               "UPDATE attempt SET state = 'ended', outcome = 'lost', ended_ms = ? "
-               "WHERE lineage = ? AND number = ?",
+               "UPDATE attempt SET state = 'ended', outcome = 'lost', "
+               "ended_ms = max(?, coalesce(started_ms, 0)) WHERE lineage = ? AND number = ?",
                "iii", db_now_ms(), id, number - 1) < 0)
         return -1;
     return attempt_insert(service->db, id, number, "scheduler", NULL, NULL,
@@ -174,8 +174,8 @@ static int abandon(struct service *service, const json_t *lineage, struct oom_er
     if (strcmp(state, "running") != 0 && strcmp(state, "waiting") != 0)
         return 0;
     if (db_run(service->db, err,
-               "UPDATE attempt SET state = 'ended', outcome = 'lost', ended_ms = ? "
-               "WHERE lineage = ? AND state <> 'ended'",
+               "UPDATE attempt SET state = 'ended', outcome = 'lost', "
+               "ended_ms = max(?, coalesce(started_ms, 0)) WHERE lineage = ? AND state <> 'ended'",
                "ii", db_now_ms(), id) < 0)
         return -1;
     return lineage_set_state(service->db, id, "failed",
@@ -282,13 +282,14 @@ static const char *too_long(const json_t *body)
     return sound_size(json_object_get(body, "options"), MAX_OPTIONS_BYTES) ? NULL : "options";
 }
 
-static int begin(struct service *service, const struct service_request *request, json_t **reply,
-                 struct oom_error *err)
+int attempts_begin(struct service *service, const struct service_request *request,
+                   const char *const *args, json_t **reply, struct oom_error *err)
 {
     const char *job = json_get_string(request->body, "job", "");
     json_t *lineage = NULL, *attempts = NULL;
     int64_t number = 1;
 
+    (void)args;
     if (!*job)
         return service_refuse(400, err, "member \"job\" is missing");
     if (too_long(request->body))
@@ -309,14 +310,4 @@ static int begin(struct service *service, const struct service_request *request,
     json_decref(lineage);
     json_decref(attempts);
     return status;
-}
-
-int attempts_begin(struct service *service, const struct service_request *request,
-                   const char *const *args, json_t **reply, struct oom_error *err)
-{
-    (void)args;
-    if (db_begin(service->db, err) < 0)
-        return -1;
-    int status = begin(service, request, reply, err);
-    return db_end(service->db, status == 200, status == 200 ? err : NULL) < 0 ? -1 : status;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An attempt ends: how it came out is stored, and in the same transaction what comes next
- * (next_step.c). */
+ * An attempt ends: how it came out is stored, and in the same transaction (service.c) what comes
+ * next (next_step.c). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +39,8 @@ static int store_end(struct service *service, const json_t *body, int64_t id, in
     if (gpus && attempt_set_gpus(service->db, id, number, strtoll(gpus, NULL, 10), err) < 0)
         return -1;
     if (db_run(service->db, err,
-               "UPDATE attempt SET state = 'ended', ended_ms = coalesce(ended_ms, ?), "
+               "UPDATE attempt SET state = 'ended', "
+               "ended_ms = coalesce(ended_ms, max(?, coalesce(started_ms, 0))), "
                "exit_code = ?, signal = ?, sched_state = ?, outcome = ?, incident = ?, "
                "values_json = ? WHERE lineage = ? AND number = ?",
                "iiissjjii", db_now_ms(), json_get_int(exit_data, "exit_code", -1),
@@ -75,14 +76,15 @@ static json_t *stored_decision(const json_t *lineage, const json_t *attempts, in
                      json_object_get(lineage, "advice"));
 }
 
-static int end(struct service *service, const struct service_request *request, json_t **reply,
-               struct oom_error *err)
+int attempts_end(struct service *service, const struct service_request *request,
+                 const char *const *args, json_t **reply, struct oom_error *err)
 {
     const json_t *body = request->body;
     int64_t id = json_get_int(body, "lineage", 0), number = json_get_int(body, "attempt", 0);
     json_t *lineage = NULL, *attempts = NULL;
     int status = attempts_own_lineage(service, request, id, &lineage, err);
 
+    (void)args;
     if (status)
         return status;
     attempts = lineage_attempts(service->db, id, err);
@@ -111,26 +113,4 @@ static int end(struct service *service, const struct service_request *request, j
     json_decref(lineage);
     json_decref(attempts);
     return status;
-}
-
-int attempts_end(struct service *service, const struct service_request *request,
-                 const char *const *args, json_t **reply, struct oom_error *err)
-{
-    (void)args;
-    if (db_begin(service->db, err) < 0)
-        return -1;
-    int status = end(service, request, reply, err);
-    return db_end(service->db, status == 200, status == 200 ? err : NULL) < 0 ? -1 : status;
-}
-
-/* What would be decided if the attempt ended like this: the same request as for its end, and
- * nothing is kept. */
-int attempts_ask(struct service *service, const struct service_request *request,
-                 const char *const *args, json_t **reply, struct oom_error *err)
-{
-    (void)args;
-    if (db_begin(service->db, err) < 0)
-        return -1;
-    int status = end(service, request, reply, err);
-    return db_end(service->db, false, NULL) < 0 ? -1 : status;
 }

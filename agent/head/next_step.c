@@ -16,8 +16,9 @@
 #include "policies/jsontext.h"
 
 /* The lineage is over: one row says so, the reply says why; an intention whose rung could not be
- * made is gone. `by` (of a stopped one): "ladder", a
- * "bound", "dry-run", or "" for its owner's wish. */
+ * made is gone. `by` (of a stopped one): "ladder", a "bound", "dry-run", or "" for its owner's
+ * wish.
+ */
 static int stop(struct service *service, int64_t id, const char *state, const char *by,
                 const char *reason, const char *advice, json_t **reply, struct oom_error *err)
 {

@@ -10,6 +10,7 @@
 
 #include "agent/head/service.h"
 #include "agent/lib/acted.h"
+#include "agent/lib/elapsed.h"
 #include "agent/lib/jsonget.h"
 
 enum { CLAIM_MS = 60000, TURN_MS = 15000 };
@@ -20,7 +21,7 @@ enum { CLAIM_MS = 60000, TURN_MS = 15000 };
 static bool take_turn(struct service *service, const char *cluster, const char *by, bool blind)
 {
     struct service_turn *turn = &service->turns[0];
-    int64_t now_ms = db_now_ms();
+    int64_t now_ms = elapsed_ms(); /* a clock that is set back must not make a turn last */
 
     for (size_t i = 0; i < sizeof(service->turns) / sizeof(service->turns[0]); i++) {
         struct service_turn *at = &service->turns[i];
@@ -35,7 +36,7 @@ static bool take_turn(struct service *service, const char *cluster, const char *
         turn->wanted_ms = now_ms;
         return false;
     }
-    if (blind && now_ms - turn->wanted_ms < TURN_MS) {
+    if (blind && turn->wanted_ms && now_ms - turn->wanted_ms < TURN_MS) {
         turn->until_ms = ours ? 0 : turn->until_ms;
         return false;
     }

@@ -14,33 +14,41 @@
 
 enum { MAX_SEGMENTS = 8, MAX_PATH_BYTES = 512 };
 
+enum storing {
+    AS_IT_SAYS, /* nothing, one statement, or a transaction of its own */
+    AS_A_WHOLE, /* all that it stores, or, when it refuses, fails or dies, nothing of it */
+    FOR_TRIAL,  /* as if, to see what comes of it */
+};
+
 static const struct service_route {
     const char *method;
     const char *pattern; /* '*' matches one segment */
     service_route_f *run;
+    enum storing storing;
 } routes[] = {
-    {"POST", "/v1/attempts/begin", attempts_begin},
-    {"POST", "/v1/attempts/end", attempts_end},
-    {"POST", "/v1/attempts/ask", attempts_ask},
-    {"POST", "/v1/attempts/note", attempts_note},
-    {"GET", "/v1/attempts/open", attempts_open},
-    {"POST", "/v1/attempts/claim", attempts_claim},
-    {"GET", "/v1/lineages/*/policies", attempts_policies},
-    {"GET", "/v1/plan/policies", plan_policies},
-    {"POST", "/v1/plan", plan_make},
-    {"GET", "/v1/policies", policies_list},
-    {"GET", "/v1/policies/*", policies_show},
-    {"POST", "/v1/policies/*", policies_store},
-    {"GET", "/v1/policies/*/log", policies_log},
-    {"POST", "/v1/policies/*/*", policies_act},
-    {"POST", "/v1/lineages/*/*", lineage_steer},
-    {"GET", "/v1/budget", budget_show},
-    {"GET", "/v1/stats", stats_show},
-    {"GET", "/v1/report", report_show},
-    {"POST", "/v1/reports", reports_add},
-    {"GET", "/v1/reports/*", reports_of_job},
-    {"GET", "/v1/history", history_list},
-    {"GET", "/v1/history/*", history_show},
+    {"POST", "/v1/attempts/begin", attempts_begin, AS_A_WHOLE},
+    {"POST", "/v1/attempts/end", attempts_end, AS_A_WHOLE},
+    /* What would be decided if the attempt ended like this: the same request as for its end. */
+    {"POST", "/v1/attempts/ask", attempts_end, FOR_TRIAL},
+    {"POST", "/v1/attempts/note", attempts_note, AS_A_WHOLE},
+    {"GET", "/v1/attempts/open", attempts_open, AS_IT_SAYS},
+    {"POST", "/v1/attempts/claim", attempts_claim, AS_IT_SAYS},
+    {"GET", "/v1/lineages/*/policies", attempts_policies, AS_IT_SAYS},
+    {"GET", "/v1/plan/policies", plan_policies, AS_IT_SAYS},
+    {"POST", "/v1/plan", plan_make, AS_IT_SAYS},
+    {"GET", "/v1/policies", policies_list, AS_IT_SAYS},
+    {"GET", "/v1/policies/*", policies_show, AS_IT_SAYS},
+    {"POST", "/v1/policies/*", policies_store, AS_IT_SAYS},
+    {"GET", "/v1/policies/*/log", policies_log, AS_IT_SAYS},
+    {"POST", "/v1/policies/*/*", policies_act, AS_IT_SAYS},
+    {"POST", "/v1/lineages/*/*", lineage_steer, AS_A_WHOLE},
+    {"GET", "/v1/budget", budget_show, AS_IT_SAYS},
+    {"GET", "/v1/stats", stats_show, AS_IT_SAYS},
+    {"GET", "/v1/report", report_show, AS_IT_SAYS},
+    {"POST", "/v1/reports", reports_add, AS_IT_SAYS},
+    {"GET", "/v1/reports/*", reports_of_job, AS_IT_SAYS},
+    {"GET", "/v1/history", history_list, AS_IT_SAYS},
+    {"GET", "/v1/history/*", history_show, AS_IT_SAYS},
 };
 
 const struct service_limits service_default_limits = {
@@ -115,6 +123,19 @@ static bool matches(const char *pattern, char *const *segments, int count, const
     return true;
 }
 
+static int run(struct service *service, const struct service_route *route,
+               const struct service_request *request, const char *const *args, json_t **reply,
+               struct oom_error *err)
+{
+    if (route->storing == AS_IT_SAYS)
+        return route->run(service, request, args, reply, err);
+    if (db_begin(service->db, err) < 0)
+        return -1;
+    int status = route->run(service, request, args, reply, err);
+    bool keep = route->storing == AS_A_WHOLE && status >= 0 && status < 400;
+    return db_end(service->db, keep, keep ? err : NULL) < 0 ? -1 : status;
+}
+
 static int dispatch(struct service *service, const struct service_request *request, json_t **reply,
                     struct oom_error *err)
 {
@@ -132,7 +153,7 @@ static int dispatch(struct service *service, const struct service_request *reque
             continue;
         known = true;
         if (strcmp(routes[i].method, request->method) == 0)
-            return routes[i].run(service, request, args, reply, err);
+            return run(service, &routes[i], request, args, reply, err);
     }
     if (known)
         return service_refuse(405, err, "%s is not for %s", request->path, request->method);

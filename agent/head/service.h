@@ -13,12 +13,12 @@
 #include "db/db.h"
 #include "oomretry/error.h"
 
-/* Who compares the open attempts of a cluster with its scheduler (open.c). */
+/* Who compares the open attempts of a cluster with its scheduler (open.c). Times are elapsed_ms. */
 struct service_turn {
     char cluster[64];
     char by[256];
     int64_t until_ms;
-    int64_t wanted_ms; /* when somebody else was refused it last */
+    int64_t wanted_ms; /* when somebody else was refused it last; 0: never */
 };
 
 struct service {
@@ -69,7 +69,7 @@ int service_refuse(int status, struct oom_error *err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* agent/head/attempts_begin.c, attempts_end.c, attempts.c */
-service_route_f attempts_begin, attempts_end, attempts_ask, attempts_note, attempts_policies;
+service_route_f attempts_begin, attempts_end, attempts_note, attempts_policies;
 /* agent/head/open.c */
 service_route_f attempts_open, attempts_claim;
 /* agent/head/plan.c */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/head/service.h"
+#include "agent/head/attempts.h"
 #include "agent/lib/jsonget.h"
 #include "db/lineages.h"
 
@@ -60,7 +60,7 @@ static int set_wish(struct service *service, const struct service_request *reque
         if (rc < 0)
             return -1;
         if (rc == 0)
-            return service_refuse(409, err, "it is over: job %s is %s", object, state);
+            return service_refuse(409, err, "it is over: lineage L%s is %s", object, state);
         *reopened = true;
     }
     if (db_run(service->db, err, "UPDATE lineage SET wish = ? WHERE id = ?", "si", verb->wish, id) <
@@ -76,17 +76,13 @@ int lineage_steer(struct service *service, const struct service_request *request
 {
     const struct verb *verb = find_verb(args[1]);
     bool reopened = false;
-    int status;
+    json_t *lineage = NULL;
+    int status = attempts_own_lineage(service, request, atoll(args[0]), &lineage, err);
 
-    json_t *lineage = lineage_get(service->db, atoll(args[0]), err);
-    if (!lineage)
-        return 404;
-    if (!request->admin && json_get_int(lineage, "uid", -1) != (int64_t)request->uid)
-        status = service_refuse(403, err, "lineage %s belongs to somebody else", args[0]);
-    else if (!verb)
-        status = service_refuse(404, err, "\"%s\" is none of stop, hold, resume", args[1]);
-    else
-        status = set_wish(service, request, lineage, verb, &reopened, err);
+    if (status)
+        return status;
+    status = verb ? set_wish(service, request, lineage, verb, &reopened, err)
+                  : service_refuse(404, err, "\"%s\" is none of stop, hold, resume", args[1]);
     if (status == 200)
         *reply = json_pack("{s:s, s:b, s:O, s:O}", "wish", verb->wish, "reopened", reopened, "jobs",
                            json_object_get(lineage, "jobs"), "scheduler",
