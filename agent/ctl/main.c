@@ -2,11 +2,14 @@
 #include "agent/ctl/ctl.h"
 
 #include <argp.h>
+#include <errno.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "agent/lib/standard_fds.h"
 
 static const struct ctl_verb verbs[] = {
     {"history", ctl_history, "what happened to jobs: one line a lineage"},
@@ -29,12 +32,22 @@ static const struct ctl_verb verbs[] = {
     {NULL, NULL, NULL},
 };
 
+/* What was said must have got there: half a script on a full disk would be submitted. */
+static int say_all(int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    fprintf(stderr, "oomctl: cannot write to the standard output: %s\n", strerror(errno));
+    return 2;
+}
+
 int main(int argc, char **argv)
 {
+    standard_fds_open();
     setlocale(LC_CTYPE, "");
     /* argp explains at length that short options take the arguments of long ones. */
     setenv("ARGP_HELP_FMT", "no-dup-args-note", 0);
     signal(SIGPIPE, SIG_DFL);
     argp_err_exit_status = 2;
-    return ctl_dispatch("oomctl", verbs, argc, argv);
+    return say_all(ctl_dispatch("oomctl", verbs, argc, argv));
 }

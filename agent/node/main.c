@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/lib/log.h"
+#include "agent/lib/standard_fds.h"
 #include "agent/node/evidence.h"
 #include "agent/node/node.h"
 #include "agent/node/ray_watch.h"
@@ -287,6 +288,7 @@ int main(int argc, char **argv)
     struct oom_error err = {""};
     int status = 1;
 
+    standard_fds_open();
     if (argp_parse(&argp, argc, argv, 0, NULL, &agent.options) != 0)
         return 2;
     if (config_load(agent.options.config, &agent.config, &err) < 0) {
