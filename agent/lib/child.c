@@ -14,7 +14,7 @@
 
 #include "agent/lib/elapsed.h"
 
-enum { MAX_OUTPUT_BYTES = 16 * 1024 * 1024 };
+enum { MAX_OUTPUT_BYTES = 16 * 1024 * 1024, LOOK_EVERY_MS = 2 };
 
 static char first_directory[4096];
 
@@ -82,6 +82,7 @@ static void exec_child(const char *const *argv, bool (*drops)(const char *variab
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);
+    signal(SIGXFSZ, SIG_DFL);
     int null = open("/dev/null", O_RDONLY);
     if (null < 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(errors, 2) < 0)
         _exit(127);
@@ -149,6 +150,17 @@ static bool collect(struct sink sinks[2], int64_t deadline_ms)
     return true;
 }
 
+/* A program may close both and go on. False when the time ran out before it ended. */
+static bool ended(pid_t pid, int *status, int64_t deadline_ms)
+{
+    struct timespec nap = {0, LOOK_EVERY_MS * 1000 * 1000};
+    pid_t found;
+
+    while ((found = waitpid(pid, status, WNOHANG)) == 0 && elapsed_ms() < deadline_ms)
+        nanosleep(&nap, NULL);
+    return found == pid;
+}
+
 static int run(const char *const *argv, bool (*drops)(const char *variable), int timeout_ms,
                struct child_result *result, struct oom_error *err)
 {
@@ -171,11 +183,13 @@ static int run(const char *const *argv, bool (*drops)(const char *variable), int
     close(errors[1]);
     sinks[0].fd = out[0];
     sinks[1].fd = errors[0];
-    bool in_time = collect(sinks, elapsed_ms() + timeout_ms);
-    if (!in_time)
+    int64_t deadline_ms = elapsed_ms() + timeout_ms;
+    bool in_time = collect(sinks, deadline_ms) && ended(pid, &result->status, deadline_ms);
+    if (!in_time) {
         kill(pid, SIGKILL);
-    while (waitpid(pid, &result->status, 0) < 0 && errno == EINTR)
-        ;
+        while (waitpid(pid, &result->status, 0) < 0 && errno == EINTR)
+            ;
+    }
     for (int i = 0; i < 2; i++)
         if (sinks[i].fd >= 0)
             close(sinks[i].fd);
@@ -186,7 +200,8 @@ static int run(const char *const *argv, bool (*drops)(const char *variable), int
     if (in_time && result->out && result->errors)
         return 0;
     child_result_free(result);
-    return oom_errorf(err, "%s did not end within %d ms", argv[0], timeout_ms);
+    return in_time ? oom_errorf(err, "out of memory")
+                   : oom_errorf(err, "%s did not end within %d ms", argv[0], timeout_ms);
 fail:
     for (int i = 0; i < 2; i++) {
         if (out[i] >= 0)

@@ -341,6 +341,7 @@ static void children(void **state)
 {
     const char *echo[] = {"sh", "-c", "echo out; echo err >&2; exit 3", NULL};
     const char *slow[] = {"sleep", "30", NULL};
+    const char *silent[] = {"sh", "-c", "exec >&- 2>&-; sleep 30", NULL};
     const char *missing[] = {"no-such-program-here", NULL};
     struct child_result result;
     struct oom_error err;
@@ -353,6 +354,9 @@ static void children(void **state)
     assert_int_equal(child_expect(echo, 5000, NULL, &err), -1);
     assert_string_equal(err.text, "sh -c: err");
     assert_int_equal(child_run(slow, 100, &result, &err), -1);
+    assert_non_null(strstr(err.text, "did not end within 100 ms"));
+    /* It closes both ends and goes on: nothing more is to be read, and it has not ended. */
+    assert_int_equal(child_run(silent, 100, &result, &err), -1);
     assert_non_null(strstr(err.text, "did not end within 100 ms"));
     assert_int_equal(child_expect(missing, 5000, NULL, &err), -1);
     assert_non_null(strstr(err.text, "cannot execute no-such-program-here"));
