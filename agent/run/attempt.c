@@ -44,8 +44,7 @@ struct watch {
     sigset_t earlier; /* what was pending when there was no command yet: it has not got that */
     int signal_fd;
     struct event *signals, *timer;
-    int64_t started_ms;     /* on the clock of elapsed_ms, like the next one */
-    int64_t look_at_ms;     /* at the processes, next */
+    int64_t look_at_ms;     /* at the processes, next; on the clock of elapsed_ms */
     int64_t quiet_since_ms; /* the log has said nothing new since; 0: it speaks */
 };
 
@@ -66,6 +65,11 @@ static bool must_forward(struct watch *watch, const struct signalfd_siginfo *inf
     return signo != SIGCONT && !witness_saw(signo);
 }
 
+int64_t attempt_now_ms(const struct attempt *attempt)
+{
+    return attempt->started_ms + elapsed_ms() - attempt->began_ms;
+}
+
 static void reap(struct watch *watch)
 {
     int status;
@@ -75,7 +79,7 @@ static void reap(struct watch *watch)
         if (pid != watch->pid)
             continue; /* an orphan that came to us */
         watch->attempt->wait_status = status;
-        watch->attempt->ended_ms = db_now_ms();
+        watch->attempt->ended_ms = attempt_now_ms(watch->attempt);
         watch->ended = true;
         event_base_loopbreak(watch->run->base);
     }
@@ -182,7 +186,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct watch *watch = arg;
     struct output *output = watch->run->output;
-    int64_t now = elapsed_ms(), age_ms = now - watch->started_ms;
+    int64_t now = elapsed_ms(), age_ms = now - watch->attempt->began_ms;
     /* The training program starts soon, or is short-lived: look often at first. */
     int64_t wait_ms = age_ms < LOOK_FAST_FOR_MS ? LOOK_FIRST_MS : LOOK_SLOW_MS;
 
@@ -219,7 +223,7 @@ static void child(const struct run *run, const sigset_t *earlier, const sigset_t
     const struct launch *launch = &run->launch;
     char number[24];
 
-    signal(SIGPIPE, run->sigpipe);
+    writes_as_before(run);
     take_earlier(earlier);
     sigprocmask(SIG_SETMASK, mask, NULL);
     output_child(run->output);
@@ -241,8 +245,8 @@ static int start(struct watch *watch, struct oom_error *err)
 
     sigfillset(&all);
     /* Faults are this program's own; the rest is for the command. */
-    static const int own[] = {SIGSEGV, SIGBUS,  SIGFPE,  SIGILL,  SIGABRT,
-                              SIGTRAP, SIGPIPE, SIGTTIN, SIGTTOU, SIGTSTP};
+    static const int own[] = {SIGSEGV, SIGBUS,  SIGFPE,  SIGILL,  SIGABRT, SIGTRAP,
+                              SIGPIPE, SIGXFSZ, SIGTTIN, SIGTTOU, SIGTSTP};
     for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
         sigdelset(&all, own[i]);
     sigprocmask(SIG_BLOCK, &all, NULL);
@@ -320,14 +324,14 @@ static void mark_logs(struct run *run)
 
 int attempt_run(struct run *run, struct attempt *attempt, struct oom_error *err)
 {
-    struct watch watch = {
-        .run = run, .attempt = attempt, .signal_fd = -1, .started_ms = elapsed_ms()};
+    struct watch watch = {.run = run, .attempt = attempt, .signal_fd = -1};
     struct cgroup_counters before, after;
 
     attempt->applied = -1;
     seen_clear(run->seen);
     mark_logs(run);
     attempt->started_ms = db_now_ms();
+    attempt->began_ms = elapsed_ms();
     run->attempt_number = attempt->number;
     cgroup_read_own(&before);
     int rc = start(&watch, err);

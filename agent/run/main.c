@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "agent/evidence/sigset.h"
+#include "agent/lib/standard_fds.h"
 #include "agent/run/after.h"
 #include "agent/run/capture.h"
 #include "agent/run/clear.h"
@@ -21,15 +21,6 @@
 #include "plugin/restore.h"
 
 enum { HEAD_TIMEOUT_MS = 10000, HEAD_START_TIMEOUT_MS = 1500, HEAD_AWAY_S = 120 };
-
-/* Descriptors of this program must not become the command's standard ones; at its start the
- * command finds them closed as they were. */
-static void open_closed(void)
-{
-    for (int fd = 0; fd <= 2; fd++)
-        if (fcntl(fd, F_GETFD) < 0)
-            open("/dev/null", O_RDWR | O_CLOEXEC);
-}
 
 static void make_token(char *out, size_t size)
 {
@@ -86,11 +77,12 @@ static int run_plain(struct run *run, const struct oom_error *err)
         restore_copy(run->launch.argv[0], copy, sizeof(copy)) == 0)
         run->launch.run_argv[0] = copy;
     prctl(PR_SET_CHILD_SUBREAPER, 0); /* exec would keep both */
-    signal(SIGPIPE, run->sigpipe);
+    writes_as_before(run);
     sigprocmask(SIG_SETMASK, &run->signal_mask, NULL);
     execvp(run->launch.run_argv[0], run->launch.run_argv);
+    int code = errno == ENOENT ? 127 : 126;
     say("cannot execute %s: %s", run->launch.run_argv[0], strerror(errno));
-    return errno == ENOENT ? 127 : 126;
+    return code;
 }
 
 static int open_parts(struct run *run, struct oom_error *err)
@@ -190,7 +182,7 @@ int main(int argc, char **argv)
     struct oom_error err = {""};
     bool submitted_again = getenv(CONTINUES_VARIABLE) != NULL;
 
-    open_closed();
+    standard_fds_open();
     if (options_read(argc, argv, &arguments) < 0)
         return 2;
     run.options = arguments.options;
@@ -198,7 +190,7 @@ int main(int argc, char **argv)
         return othernodes_look(&run, arguments.look_since_ms);
     sigprocmask(SIG_SETMASK, NULL, &run.signal_mask);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    run.sigpipe = signal(SIGPIPE, SIG_IGN);
+    writes_may_fail(&run);
     make_token(run.token, sizeof(run.token));
     if (arguments.after.job || arguments.hand_in) {
         run.signatures = sigset_load(&err);

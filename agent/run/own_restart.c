@@ -9,7 +9,6 @@
 #include "agent/lib/jsonget.h"
 #include "agent/run/body.h"
 #include "agent/run/findings.h"
-#include "db/db.h"
 
 enum { ASK_MS = 5000 };
 
@@ -53,7 +52,7 @@ static bool must_end(struct run *run, struct attempt *attempt, const struct oom_
     struct findings findings;
     bool yes = false;
 
-    attempt->ended_ms = db_now_ms(); /* as if */
+    attempt->ended_ms = attempt_now_ms(attempt); /* as if */
     if (findings_collect(run, attempt, script, incident, &findings, NULL) == 0) {
         int64_t end_at = json_get_int(rules(&findings), "end_at", 0);
         yes = end_at > 0 && attempt->own_restarts >= end_at &&
@@ -71,7 +70,7 @@ bool own_restart_count(const struct run *run, struct attempt *attempt)
     if (restarts <= attempt->own_restarts)
         return false;
     if (attempt->own_restarts == 0)
-        attempt->own_since_ms = db_now_ms();
+        attempt->own_since_ms = attempt_now_ms(attempt);
     attempt->own_restarts = restarts;
     return true;
 }

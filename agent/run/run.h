@@ -10,6 +10,7 @@
  * attempt.c, attempt_begin.c: one attempt.
  * output.c, follow.c, relay.c: the log, followed or relayed, classified as it grows.
  * cancel.c: somebody wants it to end.
+ * writes.c: a write that fails.
  * proof.c, seen.c: what the programs were given; did the change arrive?
  * own_restart.c: a framework that begins again by itself.
  * verdict.c: how an attempt came out.
@@ -176,7 +177,8 @@ struct attempt {
     bool known;             /* the head knows it */
     struct oom_edits edits; /* in force, relative to what the user submitted */
     int wait_status;
-    int64_t started_ms, ended_ms;
+    int64_t started_ms, ended_ms; /* by the date; how long it took is not (attempt_now_ms) */
+    int64_t began_ms;             /* as started_ms, on the clock of elapsed_ms */
     int ended_by_signal;  /* a signal that came from outside: cancellation, time limit; 0 none */
     int64_t grace_ms;     /* when oomrun began to end it; 0: it did not */
     bool ended_early;     /* oomrun ended a job that had run out: silent, or beginning again */
@@ -204,8 +206,9 @@ struct run {
     bool in_job_allocation; /* a scheduler gave us this allocation */
     char handle[64]; /* what people use with oomctl: the job id, or "L7" without a scheduler */
     char token[40];
-    sigset_t signal_mask;   /* as it was when oomrun started: the command gets it back */
-    void (*sigpipe)(int);   /* likewise */
+    sigset_t signal_mask; /* as it was when oomrun started: the command gets it back */
+    void (*sigpipe)(int); /* likewise (writes.c) */
+    void (*sigxfsz)(int);
     int64_t attempt_number; /* of the running attempt */
     struct seen *seen;      /* command lines of this attempt */
     struct logmarks *marks; /* of logs that are not its output, at its start; NULL: none */
@@ -226,6 +229,19 @@ int new_classifier_for(struct run *run, struct oom_error *err);
 
 /* Runs the command once; fills wait_status and the times. -1 only when it could not be started. */
 int attempt_run(struct run *run, struct attempt *attempt, struct oom_error *err);
+
+/* The date of its start and the time since then: a clock that is set meanwhile makes no attempt
+ * long or short, and the time that a retry needs is judged by it. */
+int64_t attempt_now_ms(const struct attempt *attempt);
+
+/* --- writes.c ----------------------------------------------------------------------------------
+ */
+
+/* From now on a write that fails is an error and no signal; what was before is kept. */
+void writes_may_fail(struct run *run);
+
+/* As it was: what is executed next keeps it. */
+void writes_as_before(const struct run *run);
 
 /* --- cancel.c ----------------------------------------------------------------------------------
  */

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the shell allows a job, and what the machine does to it: a file that may not grow, a full disk,
+a directory that is not there, standard descriptors that are closed, a clock that is set."""
+import os
+import re
+import resource
+import signal
+import subprocess
+import time
+
+import pytest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.environ.get('OOMRETRY_BUILD', os.path.join(ROOT, 'build'))
+OOMRUN = os.path.join(BUILD, 'bin', 'oomrun')
+OOMCTL = os.path.join(BUILD, 'bin', 'oomctl')
+OOM = ('torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.00 GiB. GPU 0 has a total capacity '
+       'of 79.15 GiB of which 1.02 GiB is free.')
+SCRIPT = '''#!/bin/bash
+python3 pretrain_gpt.py --recompute-granularity full --recompute-method uniform --recompute-num-layers 1 \\
+    --micro-batch-size 4 --global-batch-size 16
+'''
+
+
+@pytest.fixture
+def place(tmp_path):
+    (tmp_path / 'config.yaml').write_text(f'head_socket: {tmp_path}/none.sock\n')
+    env = {'PATH': f'{tmp_path}/bin:/usr/bin:/bin', 'HOME': str(tmp_path), 'LANG': 'C.UTF-8',
+           'OOMRETRY_CONFIG': str(tmp_path / 'config.yaml'), 'TMPDIR': str(tmp_path)}
+    return tmp_path, env
+
+
+def run(place, *words, **kwargs):
+    directory, env = place
+    return subprocess.run(words, cwd=directory, env={**env, **kwargs.pop('more_env', {})}, text=True,
+                          stdout=kwargs.pop('stdout', subprocess.PIPE), stderr=subprocess.PIPE, timeout=60,
+                          **kwargs)
+
+
+def trainer(place, seconds=0):
+    """Runs out with a micro batch of 4, after some time."""
+    (place[0] / 'bin').mkdir()
+    program = place[0] / 'bin' / 'python3'
+    program.write_text(f'#!/bin/bash\nsleep {seconds}\ncase "$*" in *"--micro-batch-size 4"*) echo "{OOM}"; '
+                       'exit 1;; esac\necho done\n')
+    program.chmod(0o755)
+    (place[0] / 'train.sh').write_text(SCRIPT)
+
+
+# --- a file that may not grow ---------------------------------------------------------------------
+
+def small_files(size=64 * 1024):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+def test_a_database_that_may_not_grow_is_no_reason_not_to_run(place):
+    result = run(place, OOMRUN, '--', 'echo', 'trains', preexec_fn=small_files)
+    assert (result.returncode, result.stdout) == (0, 'trains\n'), result.stderr
+    assert 'unsupervised' in result.stderr
+
+
+def test_the_limit_of_the_command_is_its_own(place):
+    """Python ignores the signal and hands that on: here the shell has it as it is."""
+    words = 'trap - XFSZ; exec "$0" -- head -c 200000 /dev/zero'
+    with open(place[0] / 'big', 'wb') as big:
+        result = subprocess.run(['bash', '-c', words, OOMRUN], cwd=place[0], env=place[1], stdout=big,
+                                stderr=subprocess.PIPE, preexec_fn=default_signal_and_small_files, timeout=60)
+    assert result.returncode == -signal.SIGXFSZ, result.stderr
+    assert (place[0] / 'big').stat().st_size == 64 * 1024
+
+
+def default_signal_and_small_files():
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    small_files()
+
+
+# --- the standard descriptors ---------------------------------------------------------------------
+
+def test_half_an_answer_is_an_error(place):
+    (place[0] / 'train.sh').write_text(SCRIPT)
+    words = [OOMCTL, 'rewrite', '--framework', 'megatron', '--set', '--micro-batch-size=1', 'train.sh']
+    with open('/dev/full', 'w') as full:
+        result = run(place, *words, stdout=full)
+    assert result.returncode == 2 and 'cannot write to the standard output' in result.stderr
+    closed = run(place, 'bash', '-c', '"$@" >&-', 'x', *words)
+    assert closed.returncode == 2 and 'cannot write to the standard output' in closed.stderr
+    assert run(place, *words).stdout.count('--micro-batch-size 1') == 1
+
+
+def test_what_is_closed_stays_closed(place):
+    result = run(place, 'bash', '-c', '"$0" -- cat <&-; echo $?', OOMRUN)
+    assert result.stdout.endswith('1\n') and 'Bad file descriptor' in result.stderr
+    result = run(place, 'bash', '-c', '"$0" -- echo trains 2>&-', OOMRUN)
+    assert (result.returncode, result.stdout) == (0, 'trains\n')
+
+
+# --- a clock that is set --------------------------------------------------------------------------
+
+def test_a_clock_that_is_set_back_makes_no_attempt_short(place):
+    directory = place[0]
+    trainer(place, seconds=2)
+    subprocess.run(['gcc', '-shared', '-fPIC', '-o', directory / 'clock.so',
+                    os.path.join(ROOT, 'tests', 'settable_clock.c')], check=True)
+    (directory / 'by').write_text('0')
+    env = {**place[1], 'LD_PRELOAD': str(directory / 'clock.so'), 'CLOCK_SET_BY': str(directory / 'by')}
+    with subprocess.Popen([OOMRUN, '--', 'bash', 'train.sh'], cwd=directory, env=env, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        time.sleep(1)
+        (directory / 'by').write_text('-7200')
+        output = process.communicate(timeout=60)[0]
+    assert process.returncode == 0, output
+    took = re.search(r'attempt 1 ended after ([0-9.]+)s: ', output)
+    assert took and 2 <= float(took.group(1)) < 30, output
