@@ -10,9 +10,9 @@
 
 #include "agent/ctl/ctl.h"
 #include "agent/lib/api.h"
+#include "agent/lib/elapsed.h"
 #include "agent/lib/jsonget.h"
 #include "agent/lib/urlquery.h"
-#include "db/db.h"
 
 enum { KEY_TIMEOUT = 't', LOOK_MS = 100, DEFAULT_S = 10 };
 
@@ -83,8 +83,8 @@ int ctl_settle(int argc, char **argv)
         urlquery_add(path, sizeof(path), "job", a.job) < 0)
         return 2;
     struct api *api = api_open_default(NULL, 1000, &err);
-    int64_t deadline_ms = db_now_ms() + (int64_t)a.timeout_s * 1000;
-    while (api && is_open(api, path) && db_now_ms() < deadline_ms)
+    int64_t deadline_ms = elapsed_ms() + (int64_t)a.timeout_s * 1000;
+    while (api && is_open(api, path) && elapsed_ms() < deadline_ms)
         nanosleep(&nap, NULL);
     api_close(api);
     return 0; /* an epilog must not fail */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/lib/elapsed.h"
 #include "agent/lib/jsonget.h"
 #include "agent/lib/log.h"
 #include "agent/node/ray_watch.h"
@@ -197,7 +198,7 @@ static bool look_at(struct ray_cluster *cluster, const json_t *job)
             log_line(LOG_WARNING, "ray job %s: the head does not know it yet: %s", id, err.text);
             return false;
         }
-        cluster->changed_ms = db_now_ms();
+        cluster->changed_ms = elapsed_ms();
         follow->next = cluster->follows;
         cluster->follows = follow;
         char lineage[24];
@@ -209,7 +210,7 @@ static bool look_at(struct ray_cluster *cluster, const json_t *job)
         ray_follow_look(cluster, follow, job);
         return false;
     }
-    cluster->changed_ms = db_now_ms();
+    cluster->changed_ms = elapsed_ms();
     if (!over && !ray_follow_end(cluster, follow, job))
         return false;
     drop(cluster, follow);
@@ -294,7 +295,7 @@ static int64_t away(struct ray_cluster *cluster, const struct oom_error *err)
  * taken for one of the former. */
 int64_t ray_cluster_poll(struct ray_cluster *cluster, bool *quiet)
 {
-    int64_t start_ms = db_now_ms();
+    int64_t start_ms = elapsed_ms();
     struct oom_error err = {""};
     char session[sizeof(cluster->session)];
     json_t *jobs = NULL;

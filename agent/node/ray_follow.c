@@ -4,10 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/lib/elapsed.h"
 #include "agent/lib/jsonget.h"
 #include "agent/lib/log.h"
 #include "agent/node/ray_watch.h"
-#include "db/db.h"
 #include "oomretry/decide.h"
 
 enum {
@@ -59,7 +59,7 @@ struct ray_follow *ray_follow_begin(struct ray_cluster *cluster, const json_t *j
     follow->wish = *wish;
     follow->lineage = json_get_int(reply, "lineage", 0);
     follow->attempt = json_get_int(reply, "attempt", 1);
-    follow->grew_ms = db_now_ms();
+    follow->grew_ms = elapsed_ms();
     oom_edits_from_json(json_object_get(reply, "edits"), &follow->edits);
     follow->classifier = oom_classifier_new(cluster->signatures);
     /* Decided, and the next submission not made: that is still to be done. */
@@ -144,7 +144,7 @@ static void keep_packages(struct ray_cluster *cluster, struct ray_follow *follow
     const json_t *modules = json_object_get(env, "py_modules");
     size_t count = json_array_size(modules);
 
-    if (now - follow->kept_ms < KEEP_EVERY_MS)
+    if (follow->kept_ms && now - follow->kept_ms < KEEP_EVERY_MS)
         return;
     follow->kept_ms = now;
     for (size_t i = 0; i <= count && i <= MAX_MODULES; i++) {
@@ -157,7 +157,7 @@ static void keep_packages(struct ray_cluster *cluster, struct ray_follow *follow
 
 void ray_follow_look(struct ray_cluster *cluster, struct ray_follow *follow, const json_t *job)
 {
-    int64_t now = db_now_ms(), before = follow->offset;
+    int64_t now = elapsed_ms(), before = follow->offset;
 
     keep_packages(cluster, follow, job, now);
     if (now - follow->looked_ms < LOOK_EVERY_MS ||
@@ -242,7 +242,7 @@ static void read_exit(const json_t *job, struct oom_exit *out)
 /* True: it will do without what Ray does not give. A driver's node may be gone for good. */
 static bool do_without(struct ray_cluster *cluster, struct ray_follow *follow, const json_t *job)
 {
-    int64_t now = db_now_ms();
+    int64_t now = elapsed_ms();
 
     if (follow->unread_ms == 0)
         follow->unread_ms = now;

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/lib/elapsed.h"
 #include "agent/lib/jsonget.h"
 #include "agent/lib/log.h"
 #include "agent/node/ray_watch.h"
-#include "db/db.h"
 
 enum {
     MAX_NODES = 256,
@@ -194,7 +194,7 @@ int ray_other_feed(struct ray_cluster *cluster, const json_t *job,
 {
     struct other o = {
         .cluster = cluster, .job_id = json_get_string(job, "job_id", ""), .classifier = classifier};
-    int64_t start_ms = db_now_ms();
+    int64_t start_ms = elapsed_ms();
     json_t *nodes = NULL, *node, *asked;
     size_t i;
 
@@ -205,7 +205,7 @@ int ray_other_feed(struct ray_cluster *cluster, const json_t *job,
     asked = json_object();
     json_array_foreach(nodes, i, node)
     {
-        if (i == MAX_NODES || o.files >= MAX_FILES || db_now_ms() - start_ms > MOST_MS)
+        if (i == MAX_NODES || o.files >= MAX_FILES || elapsed_ms() - start_ms > MOST_MS)
             break;
         if (!is_former(node, job))
             look_at_node(&o, node, asked);

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "agent/evidence/sigset.h"
+#include "agent/lib/elapsed.h"
 #include "agent/lib/log.h"
 #include "agent/node/ray_watch.h"
-#include "db/db.h"
 
 enum {
     HEAD_CALL_MS = 10000,
@@ -32,14 +32,14 @@ static int64_t look(struct ray_cluster *clusters, int64_t *due_ms, size_t count)
     int64_t next = INT64_MAX;
 
     for (size_t i = 0; i < count; i++) {
-        if (due_ms[i] <= db_now_ms()) {
+        if (due_ms[i] <= elapsed_ms()) {
             int64_t before = cpu_us();
             bool quiet;
             int64_t wait_ms = ray_cluster_poll(&clusters[i], &quiet);
             int64_t rest_ms = quiet ? (cpu_us() - before) * REST_FACTOR / 1000 : 0;
             if (rest_ms > LONGEST_MS)
                 rest_ms = LONGEST_MS;
-            due_ms[i] = db_now_ms() + (rest_ms > wait_ms ? rest_ms : wait_ms);
+            due_ms[i] = elapsed_ms() + (rest_ms > wait_ms ? rest_ms : wait_ms);
         }
         if (due_ms[i] < next)
             next = due_ms[i];
@@ -49,7 +49,7 @@ static int64_t look(struct ray_cluster *clusters, int64_t *due_ms, size_t count)
 
 static void sleep_until(int64_t at_ms)
 {
-    int64_t left = at_ms - db_now_ms();
+    int64_t left = at_ms - elapsed_ms();
     struct timespec nap = {left / 1000, (left % 1000) * 1000000};
 
     if (left > 0)

@@ -52,8 +52,8 @@ struct ray_follow {
     struct oom_edits edits; /* in force, relative to what the user submitted */
     struct oom_classifier *classifier;
     int stream;
-    int64_t offset; /* of the driver's log */
-    int64_t grew_ms, looked_ms, kept_ms;
+    int64_t offset;                      /* of the driver's log */
+    int64_t grew_ms, looked_ms, kept_ms; /* these and the next are elapsed_ms */
     int64_t unread_ms; /* since when the log of a job that has ended cannot be read; 0 */
     int tries;         /* to submit again */
     bool listed;       /* in the newest list */
@@ -183,7 +183,7 @@ struct ray_cluster {
     json_t *touched; /* lineages of listed jobs, meanwhile */
     struct ray_follow *follows;
     bool reachable;
-    int64_t changed_ms; /* when a job began or ended last */
+    int64_t changed_ms; /* when a job began or ended last, by elapsed_ms */
 };
 
 int ray_cluster_open(struct ray_cluster *cluster, const char *line, struct api *head,

@@ -12,6 +12,7 @@
 
 #include "agent/lib/child.h"
 #include "agent/lib/config.h"
+#include "agent/lib/elapsed.h"
 #include "agent/sched/sched.h"
 #include "agent/sched/slurm_accepts.h"
 #include "agent/sched/slurm_components.h"
@@ -22,7 +23,6 @@
 #include "agent/sched/slurm_nodes.h"
 #include "agent/sched/slurm_requeue.h"
 #include "agent/sched/slurm_rest.h"
-#include "db/db.h"
 
 enum { CALL_MS = 10000, MAX_WORDS = 1024 };
 
@@ -265,7 +265,7 @@ static int end_steps(const char *job, struct oom_error *err)
 {
     const char *list[] = {"squeue", "-h", "-s", "-j", job, "-o", "%i", NULL};
     struct timespec nap = {0, 100 * 1000 * 1000};
-    int64_t deadline_ms = db_now_ms() + 30000;
+    int64_t deadline_ms = elapsed_ms() + 30000;
 
     for (;;) {
         char *text = NULL;
@@ -284,7 +284,7 @@ static int end_steps(const char *job, struct oom_error *err)
         free(text);
         if (!left)
             return 0;
-        if (db_now_ms() > deadline_ms)
+        if (elapsed_ms() > deadline_ms)
             return oom_errorf(err, "%d steps of job %s would not end", left, job);
         nanosleep(&nap, NULL);
     }

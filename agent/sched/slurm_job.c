@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "agent/lib/child.h"
+#include "agent/lib/elapsed.h"
 #include "agent/lib/jsonget.h"
 #include "agent/sched/slurm_fields.h"
 #include "db/db.h"
@@ -27,12 +28,12 @@ static char *job_text(const char *job, bool settle, struct oom_error *err)
 {
     const char *show[] = {"scontrol", "-o", "show", "job", job, NULL};
     struct timespec nap = {0, 100 * 1000 * 1000};
-    int64_t deadline_ms = db_now_ms() + SETTLE_MS;
+    int64_t deadline_ms = elapsed_ms() + SETTLE_MS;
     char *text = NULL, state[64];
 
     while (child_expect(show, CALL_MS, &text, err) == 0) {
         if (!settle || !slurm_field(text, "JobState", state, sizeof(state)) ||
-            strcmp(state, "COMPLETING") != 0 || db_now_ms() > deadline_ms)
+            strcmp(state, "COMPLETING") != 0 || elapsed_ms() > deadline_ms)
             return text;
         free(text);
         text = NULL;

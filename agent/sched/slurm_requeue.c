@@ -10,11 +10,11 @@
 #include <time.h>
 
 #include "agent/lib/child.h"
+#include "agent/lib/elapsed.h"
 #include "agent/sched/slurm_components.h"
 #include "agent/sched/slurm_dependents.h"
 #include "agent/sched/slurm_fields.h"
 #include "agent/sched/slurm_memory.h"
-#include "db/db.h"
 
 enum { CALL_MS = 10000, UPDATE_FOR_MS = 4000 };
 
@@ -94,10 +94,10 @@ static int update_until(const char *job, const struct oom_edits *resources, cons
                         struct oom_error *err)
 {
     struct timespec nap = {0, 50 * 1000 * 1000};
-    int64_t deadline_ms = db_now_ms() + UPDATE_FOR_MS;
+    int64_t deadline_ms = elapsed_ms() + UPDATE_FOR_MS;
 
     while (update(job, resources, start, err) < 0) {
-        if (db_now_ms() > deadline_ms)
+        if (elapsed_ms() > deadline_ms)
             return -1;
         nanosleep(&nap, NULL);
     }
