@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A library to be loaded first: the date is that of the machine and as many seconds more as the file
- * CLOCK_SET_BY says at the moment. What measures time is left alone. */
+ * A library to be loaded first: the date is that of the machine and as many seconds more as the
+ * file CLOCK_SET_BY says at the moment. What measures time is left alone. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/syscall.h>

@@ -25,8 +25,9 @@ enum {
     KEPT_S = 180 * 24 * 3600, /* no job runs or waits for longer */
 };
 
-/* "options" is what the plugin has kept of sbatch's command line. */
-static const char *const kinds[] = {"env", "args", "dir", "options", "script"};
+/* "options" is what the plugin has kept of sbatch's command line. The environment comes last: where
+ * it is, all is. Without its arguments a job would be another one. */
+static const char *const kinds[] = {"args", "dir", "options", "script", "env"};
 
 static int capture_path_of(const struct run *run, const char *job, const char *kind, char *out,
                            size_t size)
@@ -151,14 +152,22 @@ static void put_own(const struct run *run, FILE *out)
     put(out, CONTINUES_VARIABLE "=1");
 }
 
-static void write_list(const struct run *run, const char *kind, char *const *list, bool environment)
+static bool write_bytes(const struct run *run, const char *kind, const char *bytes, size_t length)
 {
-    char path[4096], *bytes = NULL;
+    char path[4096];
+
+    return capture_path(run, kind, path, sizeof(path)) == 0 &&
+           file_replace(path, bytes, length, 0600, NULL) == 0;
+}
+
+static bool write_list(const struct run *run, const char *kind, char *const *list, bool environment)
+{
+    char *bytes = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&bytes, &length);
 
     if (!out)
-        return;
+        return false;
     for (size_t i = 0; list && list[i]; i++) {
         if (!environment || !belongs_to_job(list[i]))
             put(out, list[i]);
@@ -167,10 +176,9 @@ static void write_list(const struct run *run, const char *kind, char *const *lis
     }
     if (environment)
         put_own(run, out);
-    fclose(out);
-    if (capture_path(run, kind, path, sizeof(path)) == 0)
-        file_replace(path, bytes, length, 0600, NULL);
+    bool written = fclose(out) == 0 && write_bytes(run, kind, bytes, length);
     free(bytes);
+    return written;
 }
 
 static bool is_capture(const char *name)
@@ -202,17 +210,18 @@ static void forget_old(void)
 
 void capture_job(const struct run *run)
 {
-    char directory[4096], path[4096];
+    const struct launch *launch = &run->launch;
+    char directory[4096];
     char *where[] = {getcwd(directory, sizeof(directory)) ? directory : NULL, NULL};
     char *options[] = {(char *)run->options.submitted, NULL};
 
     forget_old();
-    write_list(run, "env", environ, true);
-    write_list(run, "args", run->launch.argv + 1, false);
-    write_list(run, "dir", where, false);
-    write_list(run, "options", options, false);
-    if (run->launch.script_bytes && capture_path(run, "script", path, sizeof(path)) == 0)
-        file_replace(path, run->launch.script_bytes, run->launch.script_length, 0600, NULL);
+    if (!write_list(run, "args", launch->argv + 1, false) ||
+        !write_list(run, "dir", where, false) || !write_list(run, "options", options, false) ||
+        (launch->script_bytes &&
+         !write_bytes(run, "script", launch->script_bytes, launch->script_length)) ||
+        !write_list(run, "env", environ, true))
+        capture_forget(run);
 }
 
 int capture_script(const struct run *run, char **bytes, size_t *length)
@@ -239,7 +248,7 @@ void capture_forget(const struct run *run)
 {
     char path[4096];
 
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+    for (size_t i = sizeof(kinds) / sizeof(kinds[0]); i-- > 0;)
         if (capture_path(run, kinds[i], path, sizeof(path)) == 0)
             unlink(path);
 }

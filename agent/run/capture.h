@@ -8,7 +8,7 @@
 #define CONTINUES_VARIABLE "OOMRETRY_CONTINUES"
 
 /* Keeps what a new submission would need in the user's state directory, with mode 0600, when the
- * batch step starts; errors are not fatal. capture_forget removes it. */
+ * batch step starts: all of it, or nothing, which is not fatal. capture_forget removes it. */
 void capture_job(const struct run *run);
 bool capture_captured(const struct run *run);
 void capture_forget(const struct run *run);

@@ -111,3 +111,21 @@ def test_a_clock_that_is_set_back_makes_no_attempt_short(place):
     assert process.returncode == 0, output
     took = re.search(r'attempt 1 ended after ([0-9.]+)s: ', output)
     assert took and 2 <= float(took.group(1)) < 30, output
+
+
+# --- a disk that is full --------------------------------------------------------------------------
+
+def test_what_a_new_job_would_need_is_kept_as_a_whole(place):
+    """Half of it, an environment without arguments, would be the environment of another job."""
+    state = place[0] / '.local' / 'state' / 'oomretry'
+    script = place[0] / 'slurm_script'
+    script.write_text('#!/bin/bash\nls "$HOME/.local/state/oomretry"\n')
+    script.chmod(0o755)
+    job = {'SLURM_JOB_ID': '77', 'SLURM_CLUSTER_NAME': 'here'}
+    kept = run(place, OOMRUN, '--slurm', str(script), 'an argument', more_env=job).stdout.split()
+    assert [f'here-77.{kind}' in kept for kind in ('args', 'dir', 'env', 'options', 'script')] == [True] * 5
+    for name in kept:
+        (state / name).unlink(missing_ok=True)
+    (state / 'here-77.args' / 'is a directory').mkdir(parents=True)
+    kept = run(place, OOMRUN, '--slurm', str(script), 'an argument', more_env=job).stdout.split()
+    assert [name for name in kept if name.startswith('here-77.')] == ['here-77.args']
