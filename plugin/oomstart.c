@@ -102,12 +102,9 @@ static int oomrun_starts(const char *oomrun)
 
 static int run_plain(char **argv)
 {
-    char copy[PATH_MAX];
     int code;
 
-    if (restore_script(argv[0]) != 0 && restore_copy(argv[0], copy, sizeof(copy)) == 0)
-        argv[0] = copy;
-    execv(argv[0], argv);
+    restore_and_exec(argv);
     /* Slurm itself reports a script that cannot be executed in the same way. */
     code = errno;
     fprintf(stderr, "oomstart: %s: %s\n", argv[0], strerror(code));

@@ -15,8 +15,13 @@ size_t restore_launcher_length(const char *bytes, size_t length);
  * set leaves the file as it was. */
 int restore_script(const char *path);
 
-/* Writes the restored script as a private file (mode 0700) into $TMPDIR or /tmp, for when `path`
+/* Writes the restored script as a private file (mode 0700) into $TMPDIR, else /tmp, for when `path`
  * itself cannot be written; its name goes to `copy`. 0, or -1 with errno set. */
 int restore_copy(const char *path, char *copy, size_t size);
+
+/* Executes the script argv[0] as it would be without the plugin: restored, else a copy, else by the
+ * interpreter that its own first line names. Never by the launcher, which would come back here for
+ * ever. Returns only when it cannot be executed, with errno set. */
+void restore_and_exec(char **argv);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -69,17 +68,14 @@ static int end_like(int wait_status)
 /* Whatever is wrong here, the job runs as it would without oomrun. */
 static int run_plain(struct run *run, const struct oom_error *err)
 {
-    static char copy[PATH_MAX];
-
     say("%s; the command runs unsupervised", err->text);
-    /* A script that still begins with the launcher's line would come back here for ever. */
-    if (run->options.in_job && restore_script(run->launch.argv[0]) < 0 &&
-        restore_copy(run->launch.argv[0], copy, sizeof(copy)) == 0)
-        run->launch.run_argv[0] = copy;
     prctl(PR_SET_CHILD_SUBREAPER, 0); /* exec would keep both */
     writes_as_before(run);
     sigprocmask(SIG_SETMASK, &run->signal_mask, NULL);
-    execvp(run->launch.run_argv[0], run->launch.run_argv);
+    if (run->options.in_job)
+        restore_and_exec(run->launch.argv);
+    else
+        execvp(run->launch.run_argv[0], run->launch.run_argv);
     int code = errno == ENOENT ? 127 : 126;
     say("cannot execute %s: %s", run->launch.run_argv[0], strerror(errno));
     return code;

@@ -4,9 +4,12 @@ a directory that is not there, standard descriptors that are closed, a clock tha
 import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 
@@ -129,3 +132,41 @@ def test_what_a_new_job_would_need_is_kept_as_a_whole(place):
     (state / 'here-77.args' / 'is a directory').mkdir(parents=True)
     kept = run(place, OOMRUN, '--slurm', str(script), 'an argument', more_env=job).stdout.split()
     assert [name for name in kept if name.startswith('here-77.')] == ['here-77.args']
+
+
+# --- a script that cannot be restored -------------------------------------------------------------
+
+NOWHERE = 'mount -t tmpfs -o mode=1777,noexec none /tmp && exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@"'
+
+
+@pytest.fixture
+def spooled():
+    """A batch script as the plugin leaves it, which its owner cannot write to; no oomrun is there."""
+    with tempfile.TemporaryDirectory(dir='/var/tmp') as name:
+        prefix = Path(name)
+        prefix.chmod(0o755)
+        launcher = prefix / 'libexec' / 'oomretry' / 'oomstart'
+        launcher.parent.mkdir(parents=True)
+        shutil.copy(os.path.join(BUILD, 'libexec', 'oomretry', 'oomstart'), launcher)
+        script = prefix / 'slurm_script'
+        script.write_text(f'#!{launcher}\n#!/bin/bash  -e \necho "${{0##*/}} $1 $-"\n')
+        script.chmod(0o755)
+        yield script
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason='a script of somebody else needs root')
+def test_a_script_that_cannot_be_restored_runs_as_a_copy(spooled):
+    words = ['setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups', spooled, 'argument']
+    result = subprocess.run(words, env={'PATH': '/usr/bin:/bin', 'TMPDIR': '/nonexistent'}, text=True, timeout=20,
+                            capture_output=True)
+    assert re.fullmatch(r'oomretry-script-\w+ argument ehB\n', result.stdout), result.stderr
+    os.unlink('/tmp/' + result.stdout.split()[0])
+
+
+@pytest.mark.skipif(subprocess.run(['unshare', '-m', 'mount', '-t', 'tmpfs', 'none', '/mnt'],
+                                   stderr=subprocess.DEVNULL).returncode != 0, reason='a mount needs root')
+def test_where_no_copy_can_be_executed_its_interpreter_takes_it(spooled):
+    """The launcher's line is a comment to it; executed, it would come back to the launcher for ever."""
+    words = ['unshare', '-m', 'sh', '-c', NOWHERE, 'x', spooled, 'argument']
+    result = subprocess.run(words, env={'PATH': '/usr/bin:/bin'}, text=True, timeout=20, capture_output=True)
+    assert (result.returncode, result.stdout) == (0, 'slurm_script argument ehB\n'), result.stderr

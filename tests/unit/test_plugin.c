@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -245,11 +246,37 @@ static void scripts_are_restored(void **state)
         assert_int_equal(restore_script(path), 0);
         assert_file(path, cases[i][1]);
     }
+    /* A directory for temporary files that is gone, as those of jobs are. */
+    setenv("TMPDIR", "/nonexistent", 1);
+    assert_int_equal(restore_copy(path, copy, sizeof(copy)), 0);
+    assert_memory_equal(copy, "/tmp/", 5);
+    assert_int_equal(unlink(copy), 0);
+    setenv("TMPDIR", dir, 1);
     snprintf(copy, sizeof(copy), "%s/link", dir);
     assert_int_equal(symlink(path, copy), 0);
     assert_int_equal(restore_script(copy), -1);
     assert_int_equal(restore_script("/nonexistent/script"), -1);
     assert_int_equal(restore_script(dir), -1);
+}
+
+/* Half of it would be another script. */
+static void what_cannot_be_restored_stays_as_it_is(void **state)
+{
+    char path[256], script[3000] = "#!/opt/x/libexec/oomretry/oomstart\n#!/bin/bash\n";
+    struct rlimit before, small;
+
+    (void)state;
+    memset(script + strlen(script), ':', sizeof(script) - 1 - strlen(script));
+    snprintf(path, sizeof(path), "%s/long", dir);
+    write_file("long", script);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = (struct rlimit){1000, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    int rc = restore_script(path);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(rc, -1);
+    assert_file(path, script);
+    assert_int_equal(unlink(path), 0);
 }
 
 /* By this the agent knows that nothing of a script was executed. */
@@ -388,6 +415,7 @@ int main(void)
         cmocka_unit_test(counters_of_v2),
         cmocka_unit_test(counters_of_v1),
         cmocka_unit_test(scripts_are_restored),
+        cmocka_unit_test(what_cannot_be_restored_stays_as_it_is),
         cmocka_unit_test(the_launchers_line_is_seen),
         cmocka_unit_test(submitted_as_given),
     };
