@@ -98,6 +98,24 @@ int file_write_temporary(char *path, const char *bytes, size_t length, mode_t mo
     return rc;
 }
 
+int file_write_in_tmp(const char *name, const char *bytes, size_t length, mode_t mode, char *path,
+                      size_t size, struct oom_error *err)
+{
+    const char *const directories[] = {getenv("TMPDIR"), "/tmp"};
+
+    for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++) {
+        if (!directories[i] || !*directories[i])
+            continue;
+        int n = snprintf(path, size, "%s/%s-XXXXXX", directories[i], name);
+        if (n < 0 || (size_t)n >= size)
+            oom_errorf(err, "the path %s/%s is too long", directories[i], name);
+        else if (file_write_temporary(path, bytes, length, mode, err) == 0)
+            return 0;
+    }
+    path[0] = '\0';
+    return -1;
+}
+
 int file_overwrite(const char *path, const char *bytes, size_t length, struct oom_error *err)
 {
     int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOFOLLOW);
@@ -157,7 +175,9 @@ int file_copy_tail(const char *from, const char *to, off_t limit)
     if (in >= 0)
         close(in);
     if (out >= 0)
-        close(out);
+        rc = close_written(out, rc);
+    if (out >= 0 && rc < 0)
+        unlink(to);
     return rc;
 }
 

@@ -20,6 +20,11 @@ char *file_directory(const char *path);
 int file_write_temporary(char *path, const char *bytes, size_t length, mode_t mode,
                          struct oom_error *err);
 
+/* A new file NAME-XXXXXX in $TMPDIR, else, where that is not there or full, in /tmp. Its path goes
+ * to `path`; "" on failure. */
+int file_write_in_tmp(const char *name, const char *bytes, size_t length, mode_t mode, char *path,
+                      size_t size, struct oom_error *err);
+
 /* New content in the same inode (the directory may not be writable). */
 int file_overwrite(const char *path, const char *bytes, size_t length, struct oom_error *err);
 

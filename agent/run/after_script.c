@@ -41,14 +41,14 @@ static int script_of_slurm(const struct run *run, char **text, size_t *length,
 
 int after_open_script(struct run *run, struct oom_error *err)
 {
-    static char path[] = "/tmp/oomrun-after-XXXXXX";
+    static char path[4096];
     static char *argv[] = {"bash", path, NULL};
     char *text = NULL;
     size_t length = 0;
 
     if (capture_script(run, &text, &length) < 0 && script_of_slurm(run, &text, &length, err) < 0)
         return -1;
-    int rc = file_write_temporary(path, text, length, 0600, err);
+    int rc = file_write_in_tmp("oomrun-after", text, length, 0600, path, sizeof(path), err);
     free(text);
     if (rc == 0) {
         rc = launch_open(&run->launch, argv, false, err);

@@ -157,18 +157,15 @@ static int write_copy(struct launch *launch, const char *bytes, size_t length,
 {
     const char *slash = strrchr(launch->script_path, '/');
     const char *base = slash ? slash + 1 : launch->script_path;
-    const char *tmp = getenv("TMPDIR");
+    char name[NAME_MAX + 16];
 
     snprintf(launch->copy_path, sizeof(launch->copy_path), "%.*s.%s.oomrun-XXXXXX",
              slash ? (int)(slash - launch->script_path + 1) : 0, launch->script_path, base);
     if (file_write_temporary(launch->copy_path, bytes, length, 0700, NULL) == 0)
         return 0;
-    snprintf(launch->copy_path, sizeof(launch->copy_path), "%s/.%s.oomrun-XXXXXX",
-             tmp && *tmp ? tmp : "/tmp", base);
-    if (file_write_temporary(launch->copy_path, bytes, length, 0700, err) == 0)
-        return 0;
-    launch->copy_path[0] = '\0';
-    return -1;
+    snprintf(name, sizeof(name), ".%s.oomrun", base);
+    return file_write_in_tmp(name, bytes, length, 0700, launch->copy_path,
+                             sizeof(launch->copy_path), err);
 }
 
 /* The words are our own only when all of them were rewritten. */

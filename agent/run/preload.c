@@ -106,19 +106,16 @@ static void put_edit(struct writer *w, const struct oom_policy *policy, const st
 /* In the working directory, which the job's nodes share more often than they share /tmp. */
 static char *new_report(struct oom_error *err)
 {
-    const char *tmp = getenv("TMPDIR");
-    char path[4096];
-    char directory[2048];
+    char path[4096], directory[2048];
 
     if (getcwd(directory, sizeof(directory))) {
         snprintf(path, sizeof(path), "%s/.oomrun-argv-XXXXXX", directory);
         if (file_write_temporary(path, "", 0, 0600, NULL) == 0)
             return strdup(path);
     }
-    snprintf(path, sizeof(path), "%s/oomrun-argv-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-    if (file_write_temporary(path, "", 0, 0600, err) != 0)
-        return NULL;
-    return strdup(path);
+    return file_write_in_tmp("oomrun-argv", "", 0, 0600, path, sizeof(path), err) == 0
+               ? strdup(path)
+               : NULL;
 }
 
 int preload_write(const struct oom_policy *policy, const struct oom_edits *edits, char **path,

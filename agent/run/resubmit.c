@@ -13,12 +13,6 @@
 #include "agent/sched/slurm_marked.h"
 #include "agent/sched/slurm_options.h"
 
-static int write_script(const struct run *run, char *path, struct oom_error *err)
-{
-    return file_write_temporary(path, run->launch.script_bytes, run->launch.script_length, 0600,
-                                err);
-}
-
 /* The plugin's own options came by command line or environment, or stand in the script; said again
  * they hold in any case. */
 static int opt_in_again(const struct run *run, struct slurm_options *options, struct oom_error *err)
@@ -41,7 +35,7 @@ static int opt_in_again(const struct run *run, struct slurm_options *options, st
 static int submit(struct run *run, const struct oom_edits *resources, const char *mark,
                   char *new_job, size_t size, struct oom_error *err)
 {
-    char script[] = "/tmp/oomrun-submit-XXXXXX", environment[4096];
+    char script[4096], environment[4096];
     char *args_bytes, *dir_bytes, *asked_bytes;
     char **args = capture_read(run, "args", &args_bytes);
     char **directory = capture_read(run, "dir", &dir_bytes);
@@ -56,7 +50,9 @@ static int submit(struct run *run, const struct oom_edits *resources, const char
     } else if (opt_in_again(run, &options, err) == 0 &&
                slurm_options_of(run->job, asked ? asked[0] : NULL, resources, mark, &options,
                                 err) == 0 &&
-               write_script(run, script, err) == 0) {
+               file_write_in_tmp("oomrun-submit", run->launch.script_bytes,
+                                 run->launch.script_length, 0600, script, sizeof(script),
+                                 err) == 0) {
         struct sched_submission submission = {
             .script = script,
             .args = (const char *const *)args,

@@ -63,7 +63,7 @@ static int teardown(void **state)
 static void room_that_ends_at_close(void **state)
 {
     const struct place *place = *state;
-    char temporary[128];
+    char temporary[128], kept[128];
     struct oom_error err = {""};
 
     snprintf(temporary, sizeof(temporary), "%s/XXXXXX", place->directory);
@@ -72,12 +72,53 @@ static void room_that_ends_at_close(void **state)
     int wrote = file_write_temporary(temporary, "abc", 3, 0600, &err);
     int replaced = file_replace(place->path, "new", 3, 0600, NULL);
     int overwrote = file_overwrite(place->path, "new", 3, NULL);
+    snprintf(kept, sizeof(kept), "%s/kept", place->directory);
+    int copied = file_copy_tail(place->path, kept, 100);
     no_room = false;
+    assert_int_equal(copied, -1);
+    assert_int_equal(access(kept, F_OK), -1);
+    assert_int_equal(file_overwrite(place->path, "old", 3, NULL), 0);
+    assert_int_equal(file_copy_tail(place->path, kept, 2), 0);
+    char *bytes = NULL;
+    size_t length = 0;
+    assert_int_equal(file_read(kept, 10, &bytes, &length, NULL), 0);
+    assert_string_equal(bytes, "ld");
+    free(bytes);
+    unlink(kept);
     assert_int_equal(wrote, -1);
     assert_non_null(strstr(err.text, strerror(EDQUOT)));
     assert_int_equal(access(temporary, F_OK), -1);
     assert_int_equal(replaced, -1);
     assert_int_equal(overwrote, -1);
+}
+
+/* TMPDIR is often a directory of a job, which ends before what it has started does. */
+static void a_directory_for_temporary_files_that_is_gone(void **state)
+{
+    const struct place *place = *state;
+    const char *before = getenv("TMPDIR");
+    char path[128], *long_name = malloc(200), *kept = before ? strdup(before) : NULL;
+    struct oom_error err = {""};
+
+    setenv("TMPDIR", place->directory, 1);
+    assert_int_equal(file_write_in_tmp("x", "abc", 3, 0600, path, sizeof(path), &err), 0);
+    assert_memory_equal(path, place->directory, strlen(place->directory));
+    assert_int_equal(unlink(path), 0);
+    memset(long_name, 'n', 199);
+    long_name[0] = '/';
+    long_name[199] = '\0';
+    for (const char *const *name = (const char *[]){"/nonexistent", "", long_name, NULL}; *name;
+         name++) {
+        setenv("TMPDIR", *name, 1);
+        assert_int_equal(file_write_in_tmp("x", "abc", 3, 0600, path, sizeof(path), &err), 0);
+        assert_memory_equal(path, "/tmp/x-", 7);
+        assert_int_equal(unlink(path), 0);
+    }
+    assert_int_equal(file_write_in_tmp("no/x", "abc", 3, 0600, path, sizeof(path), &err), -1);
+    assert_string_equal(path, "");
+    kept ? setenv("TMPDIR", kept, 1) : unsetenv("TMPDIR");
+    free(kept);
+    free(long_name);
 }
 
 static void a_file_that_is_being_written_is_hidden(void **state)
@@ -129,6 +170,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(room_that_ends_at_close, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_directory_for_temporary_files_that_is_gone, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_file_that_is_being_written_is_hidden, setup, teardown),
         cmocka_unit_test_setup_teardown(a_state_directory_of_somebody_else, setup, teardown),
     };
