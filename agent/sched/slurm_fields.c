@@ -26,15 +26,45 @@ static size_t value_length(const char *text)
     return n;
 }
 
+/* Where the name of the job of this line ends, NULL: there is none. It may hold anything, also what
+ * looks like a key ("sweep LR=0.1"); behind it the record says whose the job is, and of which
+ * group. */
+static const char *name_end(const char *name)
+{
+    static const char owner[] = " UserId=", group[] = " GroupId=";
+    size_t line = strcspn(name, "\n");
+
+    for (const char *end = name; (end = strstr(end, owner)) && end < name + line; end++) {
+        const char *behind = end + sizeof(owner) - 1;
+        if (strncmp(behind + strcspn(behind, " \n"), group, sizeof(group) - 1) == 0)
+            return end;
+    }
+    return NULL;
+}
+
+/* Is this a part of the job's name? */
+static bool in_name(const char *text, const char *at)
+{
+    static const char key[] = "JobName=";
+    const char *line = at;
+
+    while (line > text && line[-1] != '\n')
+        line--;
+    const char *name = strstr(line, key);
+    const char *end = name && name < at ? name_end(name + sizeof(key) - 1) : NULL;
+    return end && at < end;
+}
+
 bool slurm_field(const char *text, const char *key, char *out, size_t size)
 {
     size_t length = strlen(key);
 
     for (const char *p = text; (p = strstr(p, key)); p += length) {
-        if (p[length] != '=' || (p > text && p[-1] != ' ' && p[-1] != '\n'))
+        if (p[length] != '=' || (p > text && p[-1] != ' ' && p[-1] != '\n') || in_name(text, p))
             continue;
         p += length + 1;
-        size_t n = value_length(p);
+        const char *end = strcmp(key, "JobName") == 0 ? name_end(p) : NULL;
+        size_t n = end ? (size_t)(end - p) : value_length(p);
         if (n >= size)
             n = size - 1;
         memcpy(out, p, n);
@@ -49,7 +79,7 @@ int64_t slurm_mib(const char *text)
     char *end;
     double value = strtod(text, &end);
 
-    if (end == text || value < 0 || value > 1e12)
+    if (end == text || !(value >= 0 && value <= 1e12))
         return -1;
     switch (toupper((unsigned char)*end)) {
     case 'K':

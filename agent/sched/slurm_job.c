@@ -11,6 +11,7 @@
 #include "agent/lib/jsonget.h"
 #include "agent/sched/slurm_fields.h"
 #include "db/db.h"
+#include "policies/jsontext.h"
 
 enum { CALL_MS = 10000, SETTLE_MS = 20000, CLOCKS_DIFFER_MS = 60000 };
 
@@ -129,14 +130,27 @@ int64_t slurm_job_ended_s_ago(const struct slurm_job *job)
     return ended_ms > 0 ? (db_now_ms() - ended_ms) / 1000 : 0;
 }
 
+/* The lineage has its name as oomrun has told it (agent/run/body.c): as far as JSON takes it. */
+static bool is_renamed(const struct slurm_job *job, const json_t *lineage)
+{
+    const json_t *known = json_object_get(lineage, "name");
+    char name[1000];
+
+    if (!known || !slurm_field(job->text, "JobName", name, sizeof(name)))
+        return false;
+    json_t *now = oom_json_text(name);
+    bool renamed = now && !json_equal(now, known);
+    json_decref(now);
+    return renamed;
+}
+
 bool slurm_job_is_another(const struct slurm_job *job, const json_t *lineage, int64_t started_ms,
                           int restart)
 {
-    char owner[128], name[256];
+    char owner[128];
     const char *open;
     int64_t submitted_ms = time_ms(job, "SubmitTime");
-    bool renamed = slurm_field(job->text, "JobName", name, sizeof(name)) &&
-                   strcmp(name, json_get_string(lineage, "name", name)) != 0;
+    bool renamed = is_renamed(job, lineage);
 
     if (slurm_field(job->text, "UserId", owner, sizeof(owner)) && (open = strrchr(owner, '(')) &&
         atoll(open + 1) != json_get_int(lineage, "uid", -1))

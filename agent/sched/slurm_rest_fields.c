@@ -173,7 +173,8 @@ static json_t *minutes(const char *text)
     long long days = 0, part[3] = {0, 0, 0}, seconds;
     int n;
 
-    if (strlen(text) > 16 || strspn(text, "0123456789:-") != strlen(text))
+    /* Of so few digits no sum is too large. */
+    if (strlen(text) > 15 || strspn(text, "0123456789:-") != strlen(text))
         return NULL;
     if (strchr(text, '-')) {
         n = sscanf(text, "%lld-%lld:%lld:%lld", &days, &part[0], &part[1], &part[2]) - 1;

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "agent/sched/slurm_fields.h"
 #include "agent/sched/slurm_job.h"
 #include "oomretry/error.h"
 
@@ -67,6 +68,62 @@ static void another_job_under_the_same_id(void **state)
     json_decref(bobs);
 }
 
+static bool is_another(const char *record_name, const char *name)
+{
+    json_t *ours = json_pack("{s:i, s:s}", "uid", 1000, "name", name);
+    struct slurm_job job = {.text = NULL};
+    char *record = NULL;
+
+    assert_non_null(ours);
+    assert_true(asprintf(&record,
+                         "JobId=7 JobName=%s UserId=alice(1000) GroupId=a(1) MCS_label=N/A "
+                         "JobState=PENDING Reason=None SubmitTime=2026-11-29T12:00:00",
+                         record_name) > 0);
+    job.text = record;
+    bool another = slurm_job_is_another(&job, ours, 0, 0);
+    json_decref(ours);
+    free(record);
+    return another;
+}
+
+/* Names are the user's own: they hold blanks and whatever looks like Slurm's keys. */
+static void names_of_any_kind(void **state)
+{
+    char long_name[600];
+
+    (void)state;
+    memset(long_name, 'n', sizeof(long_name) - 1);
+    long_name[sizeof(long_name) - 1] = '\0';
+    assert_false(is_another("sweep LR=0.1 Batch=4", "sweep LR=0.1 Batch=4"));
+    assert_true(is_another("sweep LR=0.1 Batch=4", "sweep LR=0.1 Batch=8"));
+    assert_false(is_another("x UserId=bob(1001) ", "x UserId=bob(1001) "));
+    assert_false(is_another("caf\xe9", "caf?"));
+    assert_false(is_another(long_name, long_name));
+    long_name[300] = 'x';
+    assert_true(is_another("n", long_name));
+}
+
+static void a_name_is_no_field(void **state)
+{
+    static const char record[] =
+        "JobId=7 JobName=a JobState=FAILED Restarts=3 UserId=alice(1000) GroupId=a(1) "
+        "JobState=RUNNING Restarts=0 WorkDir=/x\n"
+        "JobId=8 HetJobId=7 JobName=b Restarts=9 UserId=alice(1000) GroupId=a(1) JobState=PENDING "
+        "Restarts=1";
+    char word[64];
+
+    (void)state;
+    assert_true(slurm_field(record, "JobName", word, sizeof(word)));
+    assert_string_equal(word, "a JobState=FAILED Restarts=3");
+    assert_true(slurm_field(record, "JobState", word, sizeof(word)));
+    assert_string_equal(word, "RUNNING");
+    assert_true(slurm_field(record, "HetJobId", word, sizeof(word)));
+    assert_string_equal(word, "7");
+    const char *second = strchr(record, '\n') + 1;
+    assert_true(slurm_field(second, "Restarts", word, sizeof(word)));
+    assert_string_equal(word, "1");
+}
+
 static void how_long_ago(void **state)
 {
     time_t now = time(NULL);
@@ -105,6 +162,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(another_job_under_the_same_id),
+        cmocka_unit_test(names_of_any_kind),
+        cmocka_unit_test(a_name_is_no_field),
         cmocka_unit_test(how_long_ago),
         cmocka_unit_test(a_launch_that_failed),
     };

@@ -146,6 +146,8 @@ static void what_cannot_be_said(void **state)
         {39, "\n", "--exclude=n1", NULL, "v0.0.39 of slurmrestd cannot be told --exclude"},
         {38, "\n", "--time=UNLIMITED", NULL, "--time=UNLIMITED"},
         {38, "\n", "--time=-1", NULL, "--time=-1"},
+        {38, "\n", "--time=999999999999999-", NULL, "--time=999999999999999-"},
+        {38, "\n", "--mem=nan", NULL, "--mem=nan"},
         {38, "\n", "--mem=lots", NULL, "--mem=lots"},
         {38, "\n", "--nice=-5", NULL, "--nice=-5"},
         {38, "\n", "--ntasks=2x", NULL, "--ntasks=2x"},
