@@ -181,7 +181,9 @@ static int submit_by_sbatch(const struct sched_submission *submission, char *new
     if (submission->hold)
         argv[n++] = "--hold";
     if (submission->directory) {
-        snprintf(directory, sizeof(directory), "--chdir=%s", submission->directory);
+        if ((size_t)snprintf(directory, sizeof(directory), "--chdir=%s", submission->directory) >=
+            sizeof(directory))
+            return oom_errorf(err, "the job's directory has too long a name");
         argv[n++] = directory;
     }
     if (submission->environment_file) {

@@ -61,6 +61,15 @@ int slurm_options_add(struct slurm_options *out, const char *option, const char 
     return add_word(out, text);
 }
 
+/* 1: that is the field's value; 0: it is not there; -1: it is too long, and a part of it, as of a
+ * list of nodes, would mean something else. */
+static int read_field(const char *text, const char *key, char *out, size_t size)
+{
+    if (!slurm_field(text, key, out, size))
+        return 0;
+    return strlen(out) + 1 < size ? 1 : -1;
+}
+
 /* An edit names all nodes that are excluded, those of the job itself among them. */
 static int add_excluded(struct slurm_options *out, const char *text,
                         const struct oom_edits *resources)
@@ -70,8 +79,9 @@ static int add_excluded(struct slurm_options *out, const char *text,
 
     if (changed)
         return slurm_options_add(out, "exclude", changed->new_value);
-    if (!slurm_field(text, "ExcNodeList", word, sizeof(word)) || strcmp(word, "(null)") == 0)
-        return 0;
+    int rc = read_field(text, "ExcNodeList", word, sizeof(word));
+    if (rc <= 0 || strcmp(word, "(null)") == 0)
+        return rc < 0 ? -1 : 0;
     return slurm_options_add(out, "exclude", word);
 }
 
@@ -161,10 +171,11 @@ static int add_files(struct slurm_options *out, const char *text)
     char path[4096], pattern[4096], output[4096] = "";
 
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-        if (!slurm_field(text, files[i].field, path, sizeof(path)) || path[0] != '/' ||
-            strcmp(path, "/dev/null") == 0 || strcmp(path, output) == 0)
+        int rc = read_field(text, files[i].field, path, sizeof(path));
+        if (rc == 0 || path[0] != '/' || strcmp(path, "/dev/null") == 0 ||
+            strcmp(path, output) == 0)
             continue;
-        if (file_pattern(path, text, pattern, sizeof(pattern)) < 0 ||
+        if (rc < 0 || file_pattern(path, text, pattern, sizeof(pattern)) < 0 ||
             slurm_options_add(out, files[i].option, pattern) < 0)
             return -1;
         if (strcmp(files[i].field, "StdOut") == 0)
@@ -173,27 +184,34 @@ static int add_files(struct slurm_options *out, const char *text)
     return 0;
 }
 
-static int add_fields(struct slurm_options *out, const char *text, bool asked_known)
+static int add_field(struct slurm_options *out, const char *text, const struct field *field)
 {
     char value[4096];
+    const char *kept = value;
+    int rc = read_field(text, field->field, value, sizeof(value));
+
+    if (rc <= 0)
+        return rc;
+    if (!*value || (field->absent && strcmp(value, field->absent) == 0))
+        return 0;
+    /* Only operators may give a job an advantage; sbatch refuses it from its owner. */
+    if (strcmp(field->option, "nice") == 0 && value[0] == '-')
+        return 0;
+    /* TresPerNode reads "gres:gpu:2"; the option wants "gpu:2". */
+    if (strcmp(field->option, "gres") == 0)
+        kept = strncmp(kept, "gres:", 5) == 0 ? kept + 5 : kept;
+    else if (strncmp(field->option, "gpus", 4) == 0)
+        kept = slurm_of_gpus(kept);
+    return slurm_options_add(out, field->option, kept);
+}
+
+static int add_fields(struct slurm_options *out, const char *text, bool asked_known)
+{
     int rc = 0;
 
-    for (size_t i = 0; rc == 0 && i < sizeof(fields) / sizeof(fields[0]); i++) {
-        if ((asked_known && fields[i].allocated) ||
-            !slurm_field(text, fields[i].field, value, sizeof(value)) || !*value ||
-            (fields[i].absent && strcmp(value, fields[i].absent) == 0))
-            continue;
-        /* Only operators may give a job an advantage; sbatch refuses it from its owner. */
-        if (strcmp(fields[i].option, "nice") == 0 && value[0] == '-')
-            continue;
-        const char *kept = value;
-        /* TresPerNode reads "gres:gpu:2"; the option wants "gpu:2". */
-        if (strcmp(fields[i].option, "gres") == 0)
-            kept = strncmp(kept, "gres:", 5) == 0 ? kept + 5 : kept;
-        else if (strncmp(fields[i].option, "gpus", 4) == 0)
-            kept = slurm_of_gpus(kept);
-        rc = slurm_options_add(out, fields[i].option, kept);
-    }
+    for (size_t i = 0; rc == 0 && i < sizeof(fields) / sizeof(fields[0]); i++)
+        if (!asked_known || !fields[i].allocated)
+            rc = add_field(out, text, &fields[i]);
     return rc;
 }
 

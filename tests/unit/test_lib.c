@@ -337,6 +337,26 @@ static void queries(void **state)
     assert_string_equal(path, "/v1/history");
 }
 
+/* Half a list of nodes names other nodes. */
+static void options_are_repeated_as_they_are(void **state)
+{
+    static const char *const fields[] = {"ExcNodeList=", "ReqNodeList=", "StdOut=/"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        struct slurm_options options = {NULL, 0};
+        struct oom_error err = {""};
+        char record[8192] = "JobId=7 JobName=run ";
+        size_t used = strlen(record);
+
+        used += (size_t)snprintf(record + used, sizeof(record) - used, "%s", fields[i]);
+        memset(record + used, 'n', 5000);
+        strcpy(record + used + 5000, " TimeLimit=00:10:00");
+        assert_int_equal(slurm_options_from_text(record, NULL, NULL, "M", &options, &err), -1);
+        assert_non_null(strstr(err.text, "job 7"));
+    }
+}
+
 static void children(void **state)
 {
     const char *echo[] = {"sh", "-c", "echo out; echo err >&2; exit 3", NULL};
@@ -593,6 +613,7 @@ int main(void)
         cmocka_unit_test(human_numbers),
         cmocka_unit_test(diffs),
         cmocka_unit_test(queries),
+        cmocka_unit_test(options_are_repeated_as_they_are),
         cmocka_unit_test(children),
         cmocka_unit_test(children_answer_plainly),
         cmocka_unit_test(output_without_end),
