@@ -121,8 +121,10 @@ int plan_make(struct service *service, const struct service_request *request,
     for (size_t i = 0; i < json_array_size(applied) && i < MAX_APPLIED; i++) {
         const char *rung = json_string_value(json_array_get(applied, i));
         struct oom_step *step = &steps[i];
+        if (!rung)
+            oom_errorf(err, "member \"applied\" holds names of rungs");
         if (!rung || replay(service, &input, rung, step, err) < 0) {
-            status = service_refuse(400, err, "%s", err->text);
+            status = 400;
             goto out;
         }
         step->domain = incident.domain;

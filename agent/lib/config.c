@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 #include <yaml.h>
 
 #include "agent/lib/child.h"
@@ -151,8 +152,47 @@ static int set_scalar(struct config *config, const struct key *key, const yaml_n
         config->limits.max_mem_mib = (int64_t)(number * 1024);
     else if (key->kind == REAL)
         *(double *)at(config, key->offset) = number;
+    else if (number != (int)number)
+        return bad(path, value, err, "a whole number is wanted for", key->name);
     else
         *(int *)at(config, key->offset) = (int)number;
+    return 0;
+}
+
+/* Values that only make sense as a certain kind of text. */
+static int check(const struct config *config, const char *path, struct oom_error *err)
+{
+    const char *const sockets[][2] = {{"head_socket", config->head_socket},
+                                      {"node_socket", config->node_socket},
+                                      {"munge_socket", config->munge_socket}};
+    const struct sockaddr_un *address = NULL;
+
+    if (strcmp(config->role, "both") != 0 && strcmp(config->role, "node") != 0 &&
+        strcmp(config->role, "head") != 0)
+        return oom_errorf(err, "%s: role \"%s\" is none of both, node, head", path, config->role);
+    if (*config->slurmrestd && strncmp(config->slurmrestd, "http://", 7) != 0 &&
+        strncmp(config->slurmrestd, "https://", 8) != 0 &&
+        strncmp(config->slurmrestd, "unix:/", 6) != 0)
+        return oom_errorf(err,
+                          "%s: slurmrestd: \"%s\" is none of http://HOST:PORT, https://HOST:PORT, "
+                          "unix:/PATH",
+                          path, config->slurmrestd);
+    for (size_t i = 0; i < sizeof(sockets) / sizeof(sockets[0]); i++)
+        if (strlen(sockets[i][1]) >= sizeof(address->sun_path))
+            return oom_errorf(err, "%s: %s: \"%s\" is too long for a socket", path, sockets[i][0],
+                              sockets[i][1]);
+    for (size_t i = 0; i < config->ray_temp_count; i++)
+        if (config->ray_temp[i][0] != '/')
+            return oom_errorf(err, "%s: ray_temp: \"%s\" is no absolute path", path,
+                              config->ray_temp[i]);
+    for (size_t i = 0; i < config->ray_cluster_count; i++) {
+        struct ray_options options;
+        if (ray_options_parse(config->ray_clusters[i], &options, err) < 0)
+            return oom_error_prefix(err, "%s", path);
+    }
+    if (*config->slurm_bin && config->slurm_bin[0] != '/')
+        return oom_errorf(err, "%s: slurm_bin: \"%s\" is no absolute path", path,
+                          config->slurm_bin);
     return 0;
 }
 
@@ -222,28 +262,8 @@ int config_load(const char *path, struct config *config, struct oom_error *err)
     }
     rc = parse(config, file, path, err);
     fclose(file);
-    if (rc == 0 && strcmp(config->role, "both") != 0 && strcmp(config->role, "node") != 0 &&
-        strcmp(config->role, "head") != 0)
-        rc = oom_errorf(err, "%s: role \"%s\" is none of both, node, head", path, config->role);
-    if (rc == 0 && *config->slurmrestd && strncmp(config->slurmrestd, "http://", 7) != 0 &&
-        strncmp(config->slurmrestd, "https://", 8) != 0 &&
-        strncmp(config->slurmrestd, "unix:/", 6) != 0)
-        rc = oom_errorf(err,
-                        "%s: slurmrestd: \"%s\" is none of http://HOST:PORT, https://HOST:PORT, "
-                        "unix:/PATH",
-                        path, config->slurmrestd);
-    for (size_t i = 0; rc == 0 && i < config->ray_temp_count; i++)
-        if (config->ray_temp[i][0] != '/')
-            rc = oom_errorf(err, "%s: ray_temp: \"%s\" is no absolute path", path,
-                            config->ray_temp[i]);
-    for (size_t i = 0; rc == 0 && i < config->ray_cluster_count; i++) {
-        struct ray_options options;
-        struct oom_error why = {""};
-        if (ray_options_parse(config->ray_clusters[i], &options, &why) < 0)
-            rc = oom_errorf(err, "%s: %s", path, why.text);
-    }
-    if (rc == 0 && *config->slurm_bin && config->slurm_bin[0] != '/')
-        rc = oom_errorf(err, "%s: slurm_bin: \"%s\" is no absolute path", path, config->slurm_bin);
+    if (rc == 0)
+        rc = check(config, path, err);
     if (rc == 0) {
         child_look_first_in(config->slurm_bin);
         sealed_use_socket(config->munge_socket);

@@ -31,9 +31,11 @@ static bool is_empty(int directory)
 int database_prepare(const struct config *config, struct oom_error *err)
 {
     char directory[4096];
-    snprintf(directory, sizeof(directory), "%s", config->database);
+    int n = snprintf(directory, sizeof(directory), "%s", config->database);
     char *slash = strrchr(directory, '/');
 
+    if (n < 0 || (size_t)n >= sizeof(directory))
+        return oom_errorf(err, "database: the path is too long");
     if (!slash || slash == directory)
         return oom_errorf(err, "database \"%s\" must be an absolute path", config->database);
     *slash = '\0';

@@ -81,6 +81,11 @@ static void renew_claim(void *arg)
     post_claim(arg, false);
 }
 
+static uid_t owner_of(const json_t *attempt)
+{
+    return (uid_t)json_get_int(attempt, "uid", -1);
+}
+
 static void finish(struct api *head, const struct config *config, const json_t *attempt,
                    const struct lost_end *end)
 {
@@ -107,13 +112,8 @@ static void finish(struct api *head, const struct config *config, const json_t *
     if (end->orphan)
         argv[n++] = "--orphan";
     /* What was killed may still have children that act: its claim is left to run out. */
-    if (owner_run_oomrun(config, (uid_t)json_get_int(attempt, "uid", -1), argv, what, &wait))
+    if (owner_run_oomrun(config, owner_of(attempt), argv, what, &wait))
         post_claim(&claim, true);
-}
-
-static uid_t owner_of(const json_t *attempt)
-{
-    return (uid_t)json_get_int(attempt, "uid", -1);
 }
 
 static bool is_running(const json_t *attempt)
@@ -146,8 +146,8 @@ static bool is_lost(const json_t *attempt, const char *state)
  * the job was queued again. */
 static bool is_orphan(const json_t *attempt, const char *state)
 {
-    bool handed_on = !is_running(attempt) && strncmp(json_get_string(attempt, "acted", ""),
-                                                     ACTED_SUBMITTED, strlen(ACTED_SUBMITTED)) == 0;
+    bool handed_on =
+        !is_running(attempt) && acted_is_submitted(json_get_string(attempt, "acted", ""));
 
     return strcmp(state, "RUNNING") == 0 && !handed_on;
 }
@@ -156,8 +156,7 @@ static bool is_orphan(const json_t *attempt, const char *state)
 static bool is_gone_from_here(const json_t *attempt, const struct local *local)
 {
     return local_has_node(local, json_get_string(attempt, "node", "")) &&
-           !local_has_supervisor(local, (uid_t)json_get_int(attempt, "uid", -1),
-                                 json_get_string(attempt, "job", ""));
+           !local_has_supervisor(local, owner_of(attempt), json_get_string(attempt, "job", ""));
 }
 
 /* What a look has seen. */

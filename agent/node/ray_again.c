@@ -15,6 +15,7 @@
 #include "agent/sched/sched.h"
 #include "oomretry/decide.h"
 #include "oomretry/redact.h"
+#include "policies/jsontext.h"
 
 enum { MAX_REFUSED = 32, MAX_TRIES = 8, MAX_PACKAGE_BYTES = 96 * 1024 * 1024 };
 
@@ -158,8 +159,8 @@ static int decide(struct again *a, char *reason, size_t size)
             result = 0;
             break;
         }
-        json_array_append_new(refused,
-                              json_pack("{s:s, s:s}", "rung", a->decision.rung, "why", err.text));
+        json_array_append_new(refused, json_pack("{s:s, s:o}", "rung", a->decision.rung, "why",
+                                                 oom_json_text(err.text)));
     }
     json_decref(refused);
     json_decref(reply);
@@ -169,8 +170,8 @@ static int decide(struct again *a, char *reason, size_t size)
 static int note(struct again *a, const char *key, const char *text, const char *job,
                 struct oom_error *err)
 {
-    json_t *body = json_pack("{s:I, s:I, s:s}", "lineage", (json_int_t)a->follow->lineage,
-                             "attempt", (json_int_t)a->number, key, text);
+    json_t *body = json_pack("{s:I, s:I, s:o}", "lineage", (json_int_t)a->follow->lineage,
+                             "attempt", (json_int_t)a->number, key, oom_json_text(text));
     json_t *reply = NULL;
 
     if (body && job)

@@ -4,6 +4,7 @@
  * Only plain files come out of the package, into a directory of our own. */
 #include <archive.h>
 #include <archive_entry.h>
+#include <errno.h>
 #include <fts.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,6 +115,16 @@ static int collect(void *arg, const char *name, const char *bytes, size_t length
     return 0;
 }
 
+static int make_directory(char *out, size_t size, struct oom_error *err)
+{
+    const char *temporary = secure_getenv("TMPDIR");
+    int n = snprintf(out, size, "%s/oomretry-ray-XXXXXX", temporary ? temporary : "/tmp");
+
+    if (n < 0 || (size_t)n >= size)
+        return oom_errorf(err, "TMPDIR is too long");
+    return mkdtemp(out) ? 0 : oom_errorf(err, "cannot make %s: %s", out, strerror(errno));
+}
+
 int ray_fetch_working_dir(const struct ray_cluster *cluster, const json_t *job, const char *uri,
                           char *out, size_t size, struct oom_error *err)
 {
@@ -133,11 +144,8 @@ int ray_fetch_working_dir(const struct ray_cluster *cluster, const json_t *job, 
                       : oom_errorf(err, "out of memory");
     json_decref(question);
     if (rc == 0) {
-        const char *temporary = secure_getenv("TMPDIR");
-        snprintf(out, size, "%s/oomretry-ray-XXXXXX", temporary ? temporary : "/tmp");
-        rc = mkdtemp(out) ? unpack(zip.bytes, zip.length, out, err)
-                          : oom_errorf(err, "cannot make the directory %s", out);
-        if (rc < 0)
+        rc = make_directory(out, size, err);
+        if (rc == 0 && (rc = unpack(zip.bytes, zip.length, out, err)) < 0)
             ray_fetch_remove(out);
     }
     free(zip.bytes);

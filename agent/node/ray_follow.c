@@ -9,6 +9,7 @@
 #include "agent/lib/log.h"
 #include "agent/node/ray_watch.h"
 #include "oomretry/decide.h"
+#include "policies/jsontext.h"
 
 enum {
     LOOK_EVERY_MS = 5000,
@@ -191,7 +192,7 @@ json_t *ray_follow_end_body(struct ray_follow *follow, const struct ray_end *end
     if (end->ended_by)
         json_object_set_new(body, "ended_by", json_string(end->ended_by));
     if (end->reason)
-        json_object_set_new(body, "reason", json_string(end->reason));
+        json_object_set_new(body, "reason", oom_json_text(end->reason));
     if (end->rejected)
         json_object_set_new(body, "rejected", json_true());
     if (end->values)
@@ -362,9 +363,9 @@ bool ray_follow_end(struct ray_cluster *cluster, struct ray_follow *follow, cons
 int ray_follow_lost(struct ray_cluster *cluster, int64_t lineage, int64_t attempt,
                     const char *reason, struct oom_error *err)
 {
-    json_t *body = json_pack("{s:I, s:I, s:{s:i, s:s}, s:b, s:s}", "lineage", (json_int_t)lineage,
+    json_t *body = json_pack("{s:I, s:I, s:{s:i, s:s}, s:b, s:o}", "lineage", (json_int_t)lineage,
                              "attempt", (json_int_t)attempt, "exit", "exit_code", -1, "state",
-                             "LOST", "completed", 0, "reason", reason);
+                             "LOST", "completed", 0, "reason", oom_json_text(reason));
     json_t *reply = NULL;
     int status = body ? api_call(cluster->head, "POST", "/v1/attempts/end", body, &reply, err) : -1;
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A scheduler is one struct of functions. Nothing outside agent/sched/ names Slurm or Ray. Each
- * call acts with the rights of the calling process: whoever acts for an owner becomes him first. */
+ * A scheduler is one struct of functions: what running, deciding and starting again need of it. Who
+ * comes after a supervisor that was lost looks deeper into Slurm's records (slurm_job.h,
+ * slurm_marked.h), and the watcher into Ray's (ray.h). Each call acts with the rights of the
+ * calling process: whoever acts for an owner becomes him first. */
 #ifndef AGENT_SCHED_SCHED_H
 #define AGENT_SCHED_SCHED_H
 

@@ -533,6 +533,9 @@ static int load_text(const char *text, struct config *config, struct oom_error *
     return rc;
 }
 
+#define TEN     "0123456789"
+#define HUNDRED TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN
+
 static void configurations(void **state)
 {
     static const struct {
@@ -547,6 +550,11 @@ static void configurations(void **state)
         {"- a\n", "\"key: value\" are wanted"},
         {"slurm_bin: opt/slurm\n", "\"opt/slurm\" is no absolute path"},
         {"slurmrestd: head:6820\n", "\"head:6820\" is none of http://HOST:PORT"},
+        /* As 0 it would be no bound at all. */
+        {"attempts_per_user_day: 0.5\n", ":1: a whole number is wanted for"},
+        /* Cut, it would be another socket. */
+        {"munge_socket: /run/" HUNDRED "/munge.socket.2\n", "is too long for a socket"},
+        {"node_socket: /run/" HUNDRED "/node.sock\n", "node_socket: "},
     };
     struct config config;
     struct oom_error err;
