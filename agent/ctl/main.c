@@ -48,6 +48,7 @@ int main(int argc, char **argv)
     /* argp explains at length that short options take the arguments of long ones. */
     setenv("ARGP_HELP_FMT", "no-dup-args-note", 0);
     signal(SIGPIPE, SIG_DFL);
+    signal(SIGCHLD, SIG_DFL); /* the ends of children are waited for */
     argp_err_exit_status = 2;
     return say_all(ctl_dispatch("oomctl", verbs, argc, argv));
 }

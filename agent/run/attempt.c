@@ -223,7 +223,7 @@ static void child(const struct run *run, const sigset_t *earlier, const sigset_t
     const struct launch *launch = &run->launch;
     char number[24];
 
-    writes_as_before(run);
+    signals_give_back(run);
     take_earlier(earlier);
     sigprocmask(SIG_SETMASK, mask, NULL);
     output_child(run->output);

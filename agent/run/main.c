@@ -70,7 +70,7 @@ static int run_plain(struct run *run, const struct oom_error *err)
 {
     say("%s; the command runs unsupervised", err->text);
     prctl(PR_SET_CHILD_SUBREAPER, 0); /* exec would keep both */
-    writes_as_before(run);
+    signals_give_back(run);
     sigprocmask(SIG_SETMASK, &run->signal_mask, NULL);
     if (run->options.in_job)
         restore_and_exec(run->launch.argv);
@@ -186,7 +186,7 @@ int main(int argc, char **argv)
         return othernodes_look(&run, arguments.look_since_ms);
     sigprocmask(SIG_SETMASK, NULL, &run.signal_mask);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    writes_may_fail(&run);
+    signals_take(&run);
     make_token(run.token, sizeof(run.token));
     if (arguments.after.job || arguments.hand_in) {
         run.signatures = sigset_load(&err);

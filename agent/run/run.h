@@ -10,7 +10,7 @@
  * attempt.c, attempt_begin.c: one attempt.
  * output.c, follow.c, relay.c: the log, followed or relayed, classified as it grows.
  * cancel.c: somebody wants it to end.
- * writes.c: a write that fails.
+ * signals.c: those that are not only the command's.
  * proof.c, seen.c: what the programs were given; did the change arrive?
  * own_restart.c: a framework that begins again by itself.
  * verdict.c: how an attempt came out.
@@ -44,6 +44,7 @@
 #include "oomretry/rewrite.h"
 
 enum { HEAD_DECIDES_MS = 15000 }; /* it answers, and may take its time */
+enum { SIGNALS_TAKEN = 3 };
 
 struct run_options {
     const char *policy; /* "auto" or a name */
@@ -207,10 +208,9 @@ struct run {
     char handle[64]; /* what people use with oomctl: the job id, or "L7" without a scheduler */
     char token[40];
     sigset_t signal_mask; /* as it was when oomrun started: the command gets it back */
-    void (*sigpipe)(int); /* likewise (writes.c) */
-    void (*sigxfsz)(int);
-    int64_t attempt_number; /* of the running attempt */
-    struct seen *seen;      /* command lines of this attempt */
+    void (*signals_before[SIGNALS_TAKEN])(int); /* likewise (signals.c) */
+    int64_t attempt_number;                     /* of the running attempt */
+    struct seen *seen;                          /* command lines of this attempt */
     struct logmarks *marks; /* of logs that are not its output, at its start; NULL: none */
     bool after;             /* in the place of a supervisor that was lost (after.c) */
     bool orphan;            /* then: the scheduler has not noticed that the job is dead */
@@ -234,14 +234,13 @@ int attempt_run(struct run *run, struct attempt *attempt, struct oom_error *err)
  * long or short, and the time that a retry needs is judged by it. */
 int64_t attempt_now_ms(const struct attempt *attempt);
 
-/* --- writes.c ----------------------------------------------------------------------------------
+/* --- signals.c ---------------------------------------------------------------------------------
  */
 
-/* From now on a write that fails is an error and no signal; what was before is kept. */
-void writes_may_fail(struct run *run);
-
-/* As it was: what is executed next keeps it. */
-void writes_as_before(const struct run *run);
+/* SIGPIPE, SIGXFSZ and SIGCHLD are as this program needs them, from now on until they are as they
+ * were: what is executed keeps that. */
+void signals_take(struct run *run);
+void signals_give_back(const struct run *run);
 
 /* --- cancel.c ----------------------------------------------------------------------------------
  */

@@ -97,6 +97,25 @@ def test_what_is_closed_stays_closed(place):
     assert (result.returncode, result.stdout) == (0, 'trains\n')
 
 
+# --- signals that were ignored before -------------------------------------------------------------
+
+def ignore_children():
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+
+
+def test_a_starter_that_ignores_the_ends_of_children(place):
+    process = subprocess.Popen([OOMRUN, '--', 'sh', '-c', 'exit 3'], cwd=place[0], env=place[1],
+                               stderr=subprocess.DEVNULL, preexec_fn=ignore_children)
+    try:
+        assert process.wait(20) == 3
+    finally:
+        process.kill()
+        process.wait()
+    # The command has it as it was.
+    ignored = run(place, OOMRUN, '--', 'grep', '^SigIgn', '/proc/self/status', preexec_fn=ignore_children).stdout
+    assert int(ignored.split()[1], 16) == 1 << (signal.SIGCHLD - 1)
+
+
 # --- a clock that is set --------------------------------------------------------------------------
 
 def test_a_clock_that_is_set_back_makes_no_attempt_short(place):
