@@ -3,49 +3,20 @@
  * oomctl stop, hold, resume: what the owner of a job says about its retries. */
 #include <stdio.h>
 
-#include "agent/ctl/common.h"
 #include "agent/ctl/ctl.h"
 #include "agent/ctl/lineage_text.h"
+#include "agent/ctl/one_job.h"
 #include "agent/lib/jsonget.h"
-
-struct arguments {
-    struct ctl_common common;
-    const char *job;
-};
-
-static error_t parse_option(int key, char *arg, struct argp_state *state)
-{
-    struct arguments *a = state->input;
-
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->common;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (a->job)
-            argp_error(state, "too many arguments: \"%s\"", arg);
-        a->job = arg;
-        return 0;
-    case ARGP_KEY_END:
-        if (!a->job)
-            argp_error(state, "which job? `oomctl history` lists them");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
 
 static int steer(const char *verb, const char *doc, const char *done, int argc, char **argv)
 {
-    const struct argp argp = {NULL, parse_option, "JOBID", doc, ctl_common_options, NULL, NULL};
-    struct arguments a = {0};
+    struct one_job a;
     struct oom_error err = {""};
     json_t *found = NULL, *reply = NULL;
     char path[256];
 
-    if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0)
-        return 2;
-    if (lineage_path(a.job, path, sizeof(path), &err) < 0)
+    one_job_read("JOBID", doc, argc, argv, &a);
+    if (lineage_path(a.what, path, sizeof(path), &err) < 0)
         return ctl_fail(verb, &err);
     if (ctl_call(&a.common, verb, "GET", path, NULL, &found) != 0)
         return 2;
@@ -58,7 +29,7 @@ static int steer(const char *verb, const char *doc, const char *done, int argc, 
         ctl_print_json(reply);
     else
         printf(
-            "job %s: %s\n", a.job,
+            "job %s: %s\n", a.what,
             json_get_bool(reply, "reopened", false)
                 ? "it is started again with its next change within about 15 s; see oomctl history"
                 : done);
