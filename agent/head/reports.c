@@ -38,10 +38,14 @@ int reports_add(struct service *service, const struct service_request *request,
     *reply = json_object();
     if (strcmp(json_get_string(body, "event", ""), "task_exit") != 0 || !is_ours(service, body))
         return 200;
+    /* Each is sent once: what has the same names is of another job, whose id came back. */
     if (db_run(service->db, err,
                "INSERT INTO task_exit (cluster, job, restart, step, node, task, uid, status, "
                "oom_kills, peak_bytes, limit_bytes, at_ms) "
-               "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+               "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
+               "uid = excluded.uid, status = excluded.status, oom_kills = excluded.oom_kills, "
+               "peak_bytes = excluded.peak_bytes, limit_bytes = excluded.limit_bytes, "
+               "at_ms = excluded.at_ms",
                "ssissiiiiiii", json_get_string(body, "cluster", ""),
                json_get_string(body, "job", ""), number(body, "restart"),
                json_get_string(body, "step", ""), json_get_string(body, "node", ""),

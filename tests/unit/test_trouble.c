@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The head on a disk that fills up between two statements, and under a clock that is set. */
+ * The head on a disk that fills up between two statements, under a clock that is set, and of a
+ * cluster that counts its jobs anew. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -211,6 +212,42 @@ static void a_turn_ends_in_its_time(void **state)
     assert_false(gets_the_turn(f, "third"));
 }
 
+/* --- an id that comes back ----------------------------------------------------------------------
+ */
+
+static void report_kills(struct head_fixture *f, const char *kills)
+{
+    json_decref(
+        head_call_as(f, 0, "POST", "/v1/reports",
+                     json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "event",
+                               "task_exit", "job", "300", "cluster", "c", "opted", "1", "restart",
+                               "0", "step", "0", "node", "n1", "task", "0", "oom_kill", kills),
+                     200));
+}
+
+/* A cluster that was set up anew counts its jobs from the beginning. */
+static void a_report_is_of_the_job_that_has_the_id_now(void **state)
+{
+    struct head_fixture *f = *state;
+    json_t *reply = NULL, *query;
+
+    report_kills(f, "0");
+    passed_s = 3600;
+    json_int_t lineage = begin(f, "300");
+    report_kills(f, "2");
+    char text[24];
+    snprintf(text, sizeof(text), "%lld", (long long)lineage);
+    query = json_pack("{s:s, s:s}", "lineage", text, "attempt", "1");
+    struct service_request request = {
+        .method = "GET", .path = "/v1/reports/300", .query = query, .admin = true};
+    assert_int_equal(service_handle(&f->service, &request, &reply), 200);
+    const json_t *tasks = json_object_get(reply, "tasks");
+    assert_int_equal(json_array_size(tasks), 1);
+    assert_int_equal(json_get_int(json_array_get(tasks, 0), "oom_kills", -1), 2);
+    json_decref(reply);
+    json_decref(query);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -223,6 +260,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_part_that_failed_dooms_the_whole, head_setup,
                                         head_teardown),
         cmocka_unit_test_setup_teardown(no_attempt_ends_before_it_began, head_setup,
+                                        clock_as_it_is),
+        cmocka_unit_test_setup_teardown(a_report_is_of_the_job_that_has_the_id_now, head_setup,
                                         clock_as_it_is),
         cmocka_unit_test_setup_teardown(a_turn_ends_in_its_time, head_setup, clock_as_it_is),
     };
