@@ -43,7 +43,7 @@ static bool is_shell_script(const char *path)
 }
 
 /* `bash [-x ...] script args`, `./script args`; -1: neither. Options of bash that take a word of
- * their own (-o, -O, --rcfile) are few enough to know. */
+ * their own (-o, also as in -euo, -O, --rcfile, --init-file) are few enough to know. */
 static int find_script(char **argv)
 {
     if (!launch_is_shell(argv[0]))
@@ -55,9 +55,11 @@ static int find_script(char **argv)
             return -1;
         if (argv[i][0] != '-' && argv[i][0] != '+')
             return i;
-        if ((strcmp(argv[i], "-o") == 0 || strcmp(argv[i], "-O") == 0 ||
-             strcmp(argv[i], "--rcfile") == 0) &&
-            argv[i + 1])
+        char last = argv[i][strlen(argv[i]) - 1];
+        bool takes_word = argv[i][1] == '-' ? strcmp(argv[i], "--rcfile") == 0 ||
+                                                  strcmp(argv[i], "--init-file") == 0
+                                            : last == 'o' || last == 'O';
+        if (takes_word && argv[i + 1])
             i++;
     }
     return -1;

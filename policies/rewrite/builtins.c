@@ -183,18 +183,9 @@ static void builtin_set(struct rw *rw, const struct rw_cmd *cmd)
     for (; i < cmd->fields.count && strchr("-+", cmd->fields.items[i].string[0]) &&
            strcmp(cmd->fields.items[i].string, "--") != 0;
          i++) {
-        const char *option = cmd->fields.items[i].string;
-        size_t n = strlen(option);
-        bool on = option[0] == '-';
-        if (strchr(option, 'e'))
-            rw->errexit = on;
-        if (n && option[n - 1] == 'o' && i + 1 < cmd->fields.count) {
+        const char *next = i + 1 < cmd->fields.count ? cmd->fields.items[i + 1].string : NULL;
+        if (rw_shell_option(rw->shell, cmd->fields.items[i].string, next))
             i++;
-            if (strcmp(cmd->fields.items[i].string, "pipefail") == 0)
-                rw->pipefail = on;
-            if (strcmp(cmd->fields.items[i].string, "errexit") == 0)
-                rw->errexit = on;
-        }
     }
     if (i >= cmd->fields.count)
         return;

@@ -221,7 +221,7 @@ void rw_record(struct rw *rw, const struct rw_cmd *cmd)
     *kept = *cmd;
     kept->piped = rw->piped > 0;
     kept->background = rw->background > 0;
-    kept->root_at = rw->root_at;
+    kept->shell = rw_shells_now(rw);
     if (!rw->env_count)
         return;
     kept->asked = rw_alloc(&rw->arena, rw->env_count * sizeof(*kept->asked));

@@ -12,6 +12,7 @@ struct rw_cursor {
     struct rw_cmd *cmd;
     size_t at;
     const struct rw_text *input; /* what the command reads, where that is known */
+    struct rw_shell shell;       /* options of the shell that it starts */
 };
 
 /* ---- launch_options.c */

@@ -30,13 +30,12 @@ void rw_nested_text(struct rw_cursor *w, const struct rw_text *text, size_t firs
         rw->positional.count = w->cmd->fields.count - first_arg;
     }
     rw->positional_known = true;
-    bool pipefail = rw->pipefail, errexit = rw->errexit;
-    rw->pipefail = rw->errexit = false;
+    struct rw_buf *buf = rw_text_buf(rw, text, w->cmd->key);
+    struct rw_shell *outer = rw->shell;
     enter_env(rw, w->cmd);
-    rw_walk_buf(rw, rw_text_buf(rw, text, w->cmd->key));
-    rw->leaving = RW_GOES_ON;
-    rw->pipefail = pipefail;
-    rw->errexit = errexit;
+    rw_shell_enter(rw, &w->shell, buf);
+    rw_walk_buf(rw, buf);
+    rw_shell_leave(rw, outer);
     rw->positional = saved;
     rw->positional_known = known;
     rw_trail_undo(rw, mark);
@@ -69,9 +68,11 @@ void rw_script_file(struct rw_cursor *w)
     rw->positional.count = w->cmd->fields.count - w->at - 1;
     rw->positional.capacity = 0;
     rw->positional_known = !wild;
+    struct rw_shell *outer = rw->shell;
     enter_env(rw, w->cmd);
+    rw_shell_enter(rw, &w->shell, buf);
     rw_walk_file(rw, buf);
-    rw->leaving = RW_GOES_ON;
+    rw_shell_leave(rw, outer);
     rw->positional = saved;
     rw->positional_known = known;
     rw_trail_undo(rw, mark);
@@ -84,30 +85,31 @@ void rw_script_file(struct rw_cursor *w)
 
 void rw_launch_shell(struct rw_cursor *w)
 {
+    bool is_text = false, from_input = false;
     size_t i = w->at + 1;
 
     for (; i < w->cmd->fields.count; i++) {
         const char *option = rw_word(w, i);
         if (option[0] != '-' && option[0] != '+')
             break;
-        if (strcmp(option, "-o") == 0 || strcmp(option, "+o") == 0 || strcmp(option, "-O") == 0 ||
-            strcmp(option, "--rcfile") == 0) {
+        if (strcmp(option, "-") == 0 || strcmp(option, "--") == 0) {
             i++;
-            continue;
-        }
-        if (option[0] == '-' && option[1] != '-' && strchr(option, 'c')) {
-            while (i + 1 < w->cmd->fields.count && rw_word(w, i + 1)[0] == '-')
-                i++;
-            if (i + 1 < w->cmd->fields.count) {
-                rw_nested_text(w, &w->cmd->fields.items[i + 1].text, i + 3);
-                return;
-            }
-        }
-        if (option[0] == '-' && option[1] != '-' && strchr(option, 's')) {
-            i = w->cmd->fields.count;
             break;
         }
+        if (option[1] == '-') {
+            i += strcmp(option, "--rcfile") == 0 || strcmp(option, "--init-file") == 0;
+            continue;
+        }
+        is_text |= option[0] == '-' && strchr(option, 'c');
+        from_input |= option[0] == '-' && strchr(option, 's');
+        i += rw_shell_option(&w->shell, option, rw_word(w, i + 1));
     }
+    if (is_text && i < w->cmd->fields.count) {
+        rw_nested_text(w, &w->cmd->fields.items[i].text, i + 2);
+        return;
+    }
+    if (from_input)
+        i = w->cmd->fields.count;
     if (i < w->cmd->fields.count) {
         w->at = i;
         rw_script_file(w);

@@ -13,36 +13,52 @@ static bool mentions(const struct rw_buf *root, uint32_t from, const char *const
     return false;
 }
 
-/* The statement of the script that holds an offset. */
-static uint32_t statement_at(const struct rw_buf *root, uint32_t at)
+/* The statement of a shell's text that holds an offset. */
+static uint32_t statement_at(const struct rw_buf *buf, uint32_t at)
 {
-    uint32_t i = root->node_count > 1 ? root->nodes[1].first : 0;
+    uint32_t i = buf->node_count > 1 ? buf->nodes[1].first : 0;
 
-    while (i && !(root->nodes[i].start <= at && at < root->nodes[i].end))
-        i = root->nodes[i].next;
+    while (i && !(buf->nodes[i].start <= at && at < buf->nodes[i].end))
+        i = buf->nodes[i].next;
     return i;
 }
 
-static bool masked(const struct rw_buf *root, const struct rw_cmd *cmd, bool errexit)
+/* One shell on the way from the script to the command. */
+static bool masked_by(const struct rw_shell *shell)
+{
+    static const char *const tests[] = {"$?", "PIPESTATUS", "exit", "wait", NULL};
+    const struct rw_buf *buf = shell->buf;
+    uint32_t statement = statement_at(buf, shell->at);
+
+    if (!statement || shell->errexit)
+        return false;
+    enum rw_node_type type = buf->nodes[statement].type;
+    if (type != RW_N_COMMAND && type != RW_N_REDIRECTED && type != RW_N_PIPELINE)
+        return false;
+    for (uint32_t i = buf->nodes[statement].next; i; i = buf->nodes[i].next)
+        if (buf->nodes[i].type != RW_N_TOKEN && buf->nodes[i].type != RW_N_COMMENT)
+            return !mentions(buf, buf->nodes[statement].end, tests);
+    return false;
+}
+
+static bool asks_for_pipe(const struct rw_shell *shell)
 {
     static const char *const pipes[] = {"PIPESTATUS", NULL};
-    static const char *const tests[] = {"$?", "PIPESTATUS", "exit", "wait", NULL};
-    uint32_t statement = statement_at(root, cmd->root_at);
+    uint32_t statement = statement_at(shell->buf, shell->at);
 
-    if (!statement)
-        return false;
-    uint32_t end = root->nodes[statement].end;
-    if (cmd->piped)
-        return !mentions(root, end, pipes);
-    if (cmd->background)
-        return true;
-    enum rw_node_type type = root->nodes[statement].type;
-    if (errexit || (type != RW_N_COMMAND && type != RW_N_REDIRECTED && type != RW_N_PIPELINE))
-        return false;
-    for (uint32_t i = root->nodes[statement].next; i; i = root->nodes[i].next)
-        if (root->nodes[i].type != RW_N_TOKEN && root->nodes[i].type != RW_N_COMMENT)
-            return !mentions(root, end, tests);
-    return false;
+    return statement && mentions(shell->buf, shell->buf->nodes[statement].end, pipes);
+}
+
+static bool masked(const struct rw_cmd *cmd)
+{
+    bool result = cmd->background || cmd->piped;
+
+    for (const struct rw_shell *shell = cmd->shell; shell; shell = shell->outer) {
+        if (cmd->piped && asks_for_pipe(shell))
+            return false;
+        result |= masked_by(shell);
+    }
+    return result;
 }
 
 bool oom_script_masks_status(const struct oom_script *script)
@@ -56,7 +72,7 @@ bool oom_script_masks_status(const struct oom_script *script)
     /* Without a policy these are the commands that look like training. */
     for (size_t c = 0; c < a.worlds[0].count; c++) {
         const struct rw_cmd *cmd = &a.worlds[0].cmds[c];
-        if (cmd->training && masked(a.rw.root, cmd, a.rw.errexit))
+        if (cmd->training && masked(cmd))
             result = true;
     }
     rw_analysis_free(&a);

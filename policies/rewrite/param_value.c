@@ -101,7 +101,9 @@ void rw_find_name(struct rw *rw, const char *name, size_t length, const struct r
         out->count = 1;
         out->state = RW_FOUND_KNOWN;
     } else {
-        out->state = rw->source->environ_list && !rw->opaque_env ? RW_FOUND_UNSET : RW_FOUND_OPAQUE;
+        bool unset =
+            rw->source->environ_list && !rw->opaque_env && !rw_shell_sets_variable(var->name);
+        out->state = unset ? RW_FOUND_UNSET : RW_FOUND_OPAQUE;
     }
 }
 

@@ -28,8 +28,8 @@ void rw_command(struct rw *rw, struct rw_buf *buf, const struct rw_node *node,
     bool named = false;
 
     cmd.key = rw_hash(buf->key, node->order);
-    if (buf == rw->root)
-        rw->root_at = node->start;
+    if (buf == rw->shell->buf)
+        rw->shell->at = node->start;
     for (uint32_t i = node->first; i; i = buf->nodes[i].next) {
         const struct rw_node *child = &buf->nodes[i];
         if (child->type == RW_N_COMMENT || child->type == RW_N_FILE_REDIRECT)
@@ -247,7 +247,7 @@ void rw_pipeline(struct rw *rw, struct rw_buf *buf, const struct rw_node *node,
         struct rw_text out;
         const struct rw_text *in = carries ? &carry : input;
         bool known = output_of(rw, buf, i, in, &out);
-        bool hides = !rw->pipefail && buf->nodes[i].next != 0;
+        bool hides = !rw->shell->pipefail && buf->nodes[i].next != 0;
         size_t here = rw->cmd_count;
         rw->piped += hides;
         rw_walk_node(rw, buf, i, in);

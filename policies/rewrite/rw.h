@@ -250,6 +250,27 @@ void rw_trail_undo(struct rw *rw, size_t mark);
 /* What the environment holds, or NULL. */
 const char *rw_env_get(const struct rw *rw, const char *name);
 
+/* ---- shell.c */
+/* A shell: the script's own, and each that it starts for a text or a file. */
+struct rw_shell {
+    const struct rw_buf *buf;
+    const struct rw_shell *outer; /* NULL: the script's own */
+    uint32_t at;                  /* the command in buf that is walked */
+    bool pipefail, errexit;
+};
+
+/* An option of `set`, or of a shell's command line; true when the next word belongs to it. */
+bool rw_shell_option(struct rw_shell *shell, const char *option, const char *next);
+/* RANDOM, PWD, …: they have a value also where the environment holds none. */
+bool rw_shell_sets_variable(const char *name);
+/* "#!/bin/bash -e" */
+void rw_shell_first_line(struct rw_shell *shell);
+/* A shell of these options that runs buf; its end goes on in the one around it. */
+void rw_shell_enter(struct rw *rw, const struct rw_shell *options, const struct rw_buf *buf);
+void rw_shell_leave(struct rw *rw, struct rw_shell *outer);
+/* They go on from here; a command keeps them as they are now. */
+const struct rw_shell *rw_shells_now(struct rw *rw);
+
 /* ---- expand.c */
 /* Where expansion puts what it gives: fields, or with `split` false one field. */
 struct rw_sink {
@@ -331,11 +352,11 @@ struct rw_cmd {
     const char *program; /* module, script path or "trl sft"; NULL: not a program of interest */
     const char *file;    /* called script file, or whatever "$X" is, that is out of sight */
     bool python;
-    bool ray;                /* behind `ray job submit` */
-    size_t ray_from, ray_to; /* fields of its options */
-    bool piped;              /* a later part of its pipe gives the status */
-    bool background;         /* and no `wait` has asked for its status */
-    uint32_t root_at;        /* the command in the script itself that led to it */
+    bool ray;                     /* behind `ray job submit` */
+    size_t ray_from, ray_to;      /* fields of its options */
+    bool piped;                   /* a later part of its pipe gives the status */
+    bool background;              /* and no `wait` has asked for its status */
+    const struct rw_shell *shell; /* that runs it, as it stood then */
     bool training;
     const struct rw_env *env; /* what the command itself sets: NAME=V, env NAME=V, --export= */
     const struct rw_env *outer_env; /* the same of the commands around it */
@@ -415,10 +436,9 @@ struct rw {
     bool opaque_env; /* a file that cannot be read was sourced: anything may be set */
     int piped;       /* depth of pipes that hide the status of what runs */
     int background;  /* the same for "&" */
-    bool pipefail, errexit;
+    struct rw_shell *shell;
     enum { RW_GOES_ON, RW_RETURNS, RW_EXITS } leaving; /* statements behind it are not reached */
     uint64_t env_reads;                                /* how often the environment was looked at */
-    uint32_t root_at;
     bool last;   /* the default choice: the first or the last one */
     size_t flip; /* the decision that differs, SIZE_MAX none */
     int flip_choice;

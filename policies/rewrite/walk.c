@@ -225,7 +225,10 @@ void rw_walk(struct rw *rw)
     rw->leaving = RW_GOES_ON;
     rw->depth = rw->piped = rw->background = rw->file_depth = 0;
     rw->file_steps = 0;
-    rw->opaque_env = rw->pipefail = rw->errexit = false;
+    rw->opaque_env = false;
+    rw->shell = rw_alloc(&rw->arena, sizeof(*rw->shell));
+    rw->shell->buf = rw->root;
+    rw_shell_first_line(rw->shell);
     memset(&rw->positional, 0, sizeof(rw->positional));
     rw->positional_known = rw->source->args != NULL;
     for (const char *const *a = rw->source->args; a && *a; a++) {
