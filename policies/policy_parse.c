@@ -283,15 +283,18 @@ int policy_parse(struct oom_policy *policy, const char *name, struct oom_error *
 {
     struct place place = {.document = name, .err = err};
     const char *family, *title;
+    bool abbreviates = false;
 
-    if (read_check_keys(&place, policy->document,
-                        "name title family dash_alike recognise config files dump max_retries "
-                        "consent let captures "
-                        "knobs rules rungs ladders resume own_restarts advice sources") != 0 ||
+    if (read_check_keys(
+            &place, policy->document,
+            "name title family dash_alike abbreviates recognise config files dump max_retries "
+            "consent let captures "
+            "knobs rules rungs ladders resume own_restarts advice sources") != 0 ||
         read_string(&place, policy->document, "name", true, &policy->name) != 0 ||
         read_string(&place, policy->document, "title", true, &title) != 0 ||
         read_string(&place, policy->document, "family", true, &family) != 0 ||
         read_bool(&place, policy->document, "dash_alike", &policy->dash_alike) != 0 ||
+        read_bool(&place, policy->document, "abbreviates", &abbreviates) != 0 ||
         read_strings(&place, policy->document, "sources") != 0)
         return -1;
     if (strlen(policy->name) > 31)

@@ -61,10 +61,9 @@ static bool alike(const struct oom_policy *policy)
            json_is_true(json_object_get(oom_policy_json(policy), "dash_alike"));
 }
 
-static bool same_text(const char *a, size_t length, const char *b, bool dashes)
+/* Whether b begins with these. */
+static bool same_start(const char *a, size_t length, const char *b, bool dashes)
 {
-    if (strlen(b) != length)
-        return false;
     for (size_t i = 0; i < length; i++) {
         char x = dashes && a[i] == '-' ? '_' : a[i];
         char y = dashes && b[i] == '-' ? '_' : b[i];
@@ -72,6 +71,11 @@ static bool same_text(const char *a, size_t length, const char *b, bool dashes)
             return false;
     }
     return true;
+}
+
+static bool same_text(const char *a, size_t length, const char *b, bool dashes)
+{
+    return strlen(b) == length && same_start(a, length, b, dashes);
 }
 
 static const char *bare(const char *name)
@@ -97,6 +101,38 @@ bool rw_same_name(const struct oom_policy *policy, const struct rw_knob *knob, c
         return true;
     for (const char *const *alias = knob->known->aliases; alias && *alias; alias++)
         if (same_text(name + skip, length - skip, bare(*alias), dashes))
+            return true;
+    return false;
+}
+
+static bool begins(const char *start, size_t length, const char *name, bool dashes)
+{
+    name = bare(name);
+    return strlen(name) > length && !strchr("-_.", name[length]) &&
+           same_start(start, length, name, dashes);
+}
+
+/* argparse takes the beginning of a flag's name for it. One that ends with a word of the name
+ * ("--fsdp" of "--fsdp_config") may be a flag of its own, and is not taken for it. */
+static bool abbreviates(const struct oom_policy *policy, const struct rw_knob *knob,
+                        const char *text, size_t length)
+{
+    bool dashes = alike(policy);
+    char flag[128];
+
+    if (!knob->known || length < 6 || length >= sizeof(flag) || memcmp(text, "--", 2) != 0)
+        return false;
+    if (oom_policy_family(policy) != OOM_FAMILY_HF &&
+        !json_is_true(json_object_get(oom_policy_json(policy), "abbreviates")))
+        return false;
+    memcpy(flag, text, length);
+    flag[length] = '\0';
+    if (oom_policy_knob(policy, flag))
+        return false;
+    if (begins(flag + 2, length - 2, knob->known->name, dashes))
+        return true;
+    for (const char *const *alias = knob->known->aliases; alias && *alias; alias++)
+        if (begins(flag + 2, length - 2, *alias, dashes))
             return true;
     return false;
 }
@@ -152,7 +188,7 @@ static bool flag_hit(const struct oom_policy *policy, const struct rw_cmd *cmd,
 
     memset(hit, 0, sizeof(*hit));
     hit->field = hit->value_field = i;
-    if (rw_same_name(policy, knob, text, length)) {
+    if (rw_same_name(policy, knob, text, length) || abbreviates(policy, knob, text, length)) {
         if (text[length] == '=') {
             hit->form = RW_FORM_EQUALS;
             hit->from = (uint32_t)length + 1;
