@@ -328,6 +328,7 @@ int attempt_run(struct run *run, struct attempt *attempt, struct oom_error *err)
     struct cgroup_counters before, after;
 
     attempt->applied = -1;
+    run->launch.ran = NULL;
     seen_clear(run->seen);
     mark_logs(run);
     attempt->started_ms = db_now_ms();

@@ -78,6 +78,7 @@ int findings_resume(struct run *run, const struct policy_set *set, const struct 
 {
     int index = policy_set_choose(set, script, framework, framework);
 
+    run->launch.for_what_ran = true;
     run->launch.starts_unseen = strcmp(run->options.policy, framework) != 0 &&
                                 !is_general(set, index) &&
                                 is_general(set, policy_set_choose(set, script, "auto", ""));
@@ -94,6 +95,12 @@ int findings_collect(struct run *run, const struct attempt *attempt, struct oom_
     out->index = choose(run, &out->set, script, incident->framework);
     out->policy = out->index >= 0 && script ? out->set.items[out->index] : NULL;
     find_program(run, script, incident, out);
+    if (out->policy && run->seen) {
+        run->launch.ran = program_ran(run->seen, out->policy, incident->cause.line,
+                                      output_stream(run->output, incident->cause.file));
+        run->launch.for_what_ran = run->launch.ran != NULL;
+        oom_script_ran(script, run->launch.ran);
+    }
     if (out->policy)
         oom_script_values(script, out->policy, &out->values, NULL);
     if (out->policy && run->seen)

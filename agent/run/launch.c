@@ -124,6 +124,8 @@ struct oom_script *launch_parse(const struct launch *launch, struct oom_error *e
         .place_copy = copies_place,
         .place_copy_arg = (void *)(uintptr_t)&launch->copies,
         .starts_unseen = launch->starts_unseen,
+        .ran = launch->ran,
+        .for_what_ran = launch->for_what_ran,
     };
 
     /* The scheduler's copy stands where nothing of the user's does. */

@@ -195,3 +195,19 @@ bool program_elsewhere(const struct seen *seen, const struct oom_policy *policy,
     name_program(found->argv, out, size);
     return true;
 }
+
+const char *const *program_ran(const struct seen *seen, const struct oom_policy *policy,
+                               int64_t line, int stream)
+{
+    const struct seen_command *last = NULL;
+    const struct seen_command *command;
+
+    for (size_t i = 0; (command = seen_at(seen, i)); i++) {
+        bool too_late = line > 0 && stream >= 0 && command->lines[stream] != INT64_MAX &&
+                        command->lines[stream] >= line;
+        if (!too_late && seen_is_of(command, policy) &&
+            (!last || command->began_ms >= last->began_ms))
+            last = command;
+    }
+    return last ? (const char *const *)last->argv : NULL;
+}

@@ -19,4 +19,9 @@ bool program_elsewhere(const struct seen *seen, const struct oom_policy *policy,
                        const struct oom_line *cause, int stream, const json_t *windows, char *out,
                        size_t size);
 
+/* The arguments of the policy's program that began last before this line of the log (0: before its
+ * end); NULL: none was seen. */
+const char *const *program_ran(const struct seen *seen, const struct oom_policy *policy,
+                               int64_t line, int stream);
+
 #endif

@@ -72,6 +72,8 @@ struct launch {
     char *script_path;           /* NULL: none */
     char *directory;             /* of the script; NULL: unknown */
     bool starts_unseen;          /* for oom_script_source */
+    const char *const *ran;      /* the same; of `seen`, until the next attempt begins */
+    bool for_what_ran;           /* the same */
     bool rewrite_in_place;       /* the scheduler's own copy of the script: it is the user's */
     char **stdin_args;           /* the script comes by standard input; its arguments */
     off_t stdin_start;           /* where a file there stood at the start; -1: it is none */

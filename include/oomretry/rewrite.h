@@ -36,6 +36,12 @@ struct oom_script_source {
     /* A policy that recognises none of the commands was seen to recognise what one of them starts
      * (make, a launcher in Python): no command is taken for training by its looks. */
     bool starts_unseen;
+    /* What was seen to run when it failed, NULL-terminated; NULL: not known. Of several training
+     * commands the one that is most like it is asked for its values. */
+    const char *const *ran;
+    /* Edits were decided for what ran: of several training commands they are for those that have
+     * the edits' old values, unless none has. */
+    bool for_what_ran;
 };
 
 /* Parses. NULL and err (naming line and column) when bash's grammar does not accept it. The
@@ -46,6 +52,9 @@ struct oom_script *oom_script_parse(const struct oom_script_source *source, stru
 struct oom_script *oom_script_from_argv(const char *const *argv, const struct oom_script_source *s,
                                         struct oom_error *err);
 void oom_script_free(struct oom_script *script);
+
+/* Sets `ran` and `for_what_ran` of the source later; the vector must outlive the script. */
+void oom_script_ran(struct oom_script *script, const char *const *argv);
 
 /* Which of these policies recognise a command of the script; the index of the first policy that
  * does, or -1. */
@@ -85,7 +94,8 @@ void oom_rewrite_free(struct oom_rewrite *rewrite); /* contents only */
 /* Applies all edits (knob and new_value; NULL new_value takes it away; "true" on a switch is the
  * bare flag; "env:NAME" is an environment variable of the command, or of the workers that Ray
  * starts for it; "slurm:mem" a #SBATCH line).
- * Changes every matching training command. -1 and err when one cannot be placed, saying which. */
+ * Changes every matching training command (but see for_what_ran). -1 and err when one cannot be
+ * placed, saying which. */
 int oom_script_apply(const struct oom_script *script, const struct oom_policy *policy,
                      const struct oom_edits *edits, struct oom_rewrite *out, struct oom_error *err);
 

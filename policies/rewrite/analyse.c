@@ -3,7 +3,7 @@
  * Which worlds of a script matter, and which of its commands train. */
 #include <string.h>
 
-#include "policies/rewrite/config.h"
+#include "policies/rewrite/affected.h"
 #include "policies/rewrite/plan.h"
 
 #define ARENA_LIMIT_BYTES (192U << 20)
@@ -303,6 +303,7 @@ int rw_analyse(struct rw_analysis *a, const struct oom_script *script, const cha
     for (size_t w = 0; w < like->count; w++)
         walk_world(a, like->worlds[w].last, like->worlds[w].flip, like->worlds[w].flip_choice);
     find_training(a, policy);
+    rw_keep_as(a, like);
     return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policies/rewrite/affected.h"
 #include "policies/rewrite/apply.h"
 
 /* Of all checks of one rewrite: every way of every place is walked once at most, and a large script
@@ -226,6 +227,8 @@ int oom_script_apply(const struct oom_script *script, const struct oom_policy *p
         oom_errorf(err, "%s: too large to be rewritten", script->source.name);
         rc = -1;
     } else {
+        if (script->source.for_what_ran)
+            rw_keep_affected(&job.before, policy, edits, script->source.ran);
         place_sbatch(&job, edits);
         if (rw_sides_make(&job.before, script, policy, edits, &job.sides, err) != 0) {
             rc = -1;

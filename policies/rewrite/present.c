@@ -4,17 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policies/rewrite/config.h"
+#include "policies/rewrite/affected.h"
 #include "policies/rewrite/sides.h"
-
-static const struct rw_cmd *first_training(const struct rw_analysis *a)
-{
-    for (size_t w = 0; w < a->count; w++)
-        for (size_t c = 0; c < a->worlds[w].count; c++)
-            if (a->worlds[w].cmds[c].training)
-                return &a->worlds[w].cmds[c];
-    return NULL;
-}
 
 /* The file and line where a text stands: the innermost place that a person would look at. */
 static const char *where_of(struct rw *rw, const struct rw_text *text)
@@ -49,9 +40,8 @@ static int read_file_knob(struct rw *rw, const struct oom_policy *policy, const 
                           set ? OOM_SOURCE_CONFIG : OOM_SOURCE_DEFAULT, set ? where : NULL);
 }
 
-static int read_knob(struct rw_analysis *a, const struct oom_policy *policy,
-                     const struct rw_cmd *cmd, struct rw_config *config,
-                     const struct oom_knob *known, struct oom_values *out)
+int rw_read_knob(struct rw_analysis *a, const struct oom_policy *policy, const struct rw_cmd *cmd,
+                 struct rw_config *config, const struct oom_knob *known, struct oom_values *out)
 {
     const char *value, *where, *path, *file = rw_file_of(policy, known->name, &path);
     struct rw_knob knob = {.name = known->name, .known = known};
@@ -110,10 +100,10 @@ int oom_script_values(const struct oom_script *script, const struct oom_policy *
         if (setjmp(a.rw.bail)) {
             rc = oom_errorf(err, "%s: too large to be read", script->source.name);
         } else {
-            const struct rw_cmd *cmd = first_training(&a);
+            const struct rw_cmd *cmd = rw_most_like(&a, script->source.ran);
             config = cmd ? rw_config_open(&a.rw, policy, cmd, NULL) : NULL;
             for (size_t i = 0; rc == 0 && i < count; i++)
-                rc = read_knob(&a, policy, cmd, config, oom_policy_knob_at(policy, i), out);
+                rc = rw_read_knob(&a, policy, cmd, config, oom_policy_knob_at(policy, i), out);
             long processes = rc == 0 && cmd ? rw_launch_processes(cmd) : 0;
             if (processes)
                 rc = oom_values_set(out, "launch.processes",

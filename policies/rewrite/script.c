@@ -169,6 +169,12 @@ void oom_script_free(struct oom_script *script)
     free(script);
 }
 
+void oom_script_ran(struct oom_script *script, const char *const *argv)
+{
+    script->source.ran = argv;
+    script->source.for_what_ran = argv != NULL;
+}
+
 int oom_script_recognise(const struct oom_script *script, const struct oom_policy *const *policies,
                          size_t count)
 {
