@@ -340,6 +340,8 @@ int attempt_run(struct run *run, struct attempt *attempt, struct oom_error *err)
     while (rc == 0 && !watch.ended)
         event_base_loop(run->base, EVLOOP_ONCE);
     if (rc == 0) {
+        /* The timer may have seen the end before the signal that caused it was read. */
+        on_signal(watch.signal_fd, EV_READ, &watch);
         if (output_relayed(run->output) || !WIFEXITED(attempt->wait_status) ||
             WEXITSTATUS(attempt->wait_status) != 0)
             hear_orphans_out(&watch);
