@@ -44,9 +44,9 @@ static long likeness(struct rw *rw, const struct rw_cmd *cmd, const char *const 
     const char *const *args = rw_cmd_args(rw, cmd);
     long score = 0;
 
-    for (size_t i = 0; args[i] && i < MOST_WORDS; i++) {
+    for (size_t i = 0; i < MOST_WORDS && args[i]; i++) {
         bool seen = false, is_value = i && args[i][0] != '-';
-        for (size_t r = 0; ran[r] && r < MOST_WORDS && !seen; r++)
+        for (size_t r = 0; r < MOST_WORDS && ran[r] && !seen; r++)
             seen = strcmp(args[i], ran[r]) == 0 &&
                    (!is_value || (r && strcmp(args[i - 1], ran[r - 1]) == 0));
         score += seen ? 1 : -1;
