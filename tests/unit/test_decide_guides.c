@@ -154,8 +154,9 @@ static const struct remedy diagnoses[] = {
      RELAX_DYNAMIC "--colocate; scheduler=none", "memory-snapshot-memray",
      "--memory-snapshot-dir: - -> oomretry-memory; --memory-snapshot-num-steps: - -> 3; "
      "--memory-recorder: torch -> memray; --record-memory-history: - -> true"},
-    {"Relax step 3: CUDA memory check", "relax", "gpu collective", RELAX_DYNAMIC,
-     "cuda-memory-check", "--enable-cuda-memory-check: - -> true"},
+    {"Relax step 3: CUDA memory check", "relax", "gpu collective",
+     RELAX_DYNAMIC "--colocate; --sglang-mem-fraction-static=0.8", "cuda-memory-check",
+     "--enable-cuda-memory-check: - -> true"},
     {"Relax step 4: profiler with memory", "relax", "gpu forward", RELAX_DYNAMIC, "profile-memory",
      "--profile-target: - -> train_overall; --profile-step-start: - -> 2; --profile-step-end: - -> "
      "4; --profile-with-memory: - -> true; --use-tensorboard: - -> true; --tb-project-name: - -> "

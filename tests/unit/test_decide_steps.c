@@ -50,11 +50,22 @@ static void what_the_settings_ask_for_in_bytes_is_lowered(void **state)
                     "false");
 }
 
+/* A sleeping trainer cannot have expandable segments: its margin is what helps against holes. */
+static void a_fragmented_card_of_a_sleeping_trainer_gets_a_larger_margin(void **state)
+{
+    (void)state;
+    a_first_step_is("relax", "gpu forward",
+                    "--colocate; --use-dynamic-batch-size; --max-tokens-per-gpu=12288; n.tried=1; "
+                    "n.free=0.5; n.total=79; n.reserved_unallocated=4",
+                    "--train-memory-margin-bytes: 1073741824 -> 2147483648");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_global_batch_that_nothing_names_is_named),
         cmocka_unit_test(what_the_settings_ask_for_in_bytes_is_lowered),
+        cmocka_unit_test(a_fragmented_card_of_a_sleeping_trainer_gets_a_larger_margin),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
