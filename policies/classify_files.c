@@ -172,58 +172,83 @@ static bool is_part_of(const char *log, const struct part *part, const char *nam
     return strncmp(log, name, part->log_length) == 0 && unpacked_length(log) == part->log_length;
 }
 
+struct names {
+    const char **all;
+    const char **left; /* NULL where one was taken */
+    size_t count;
+};
+
+/* "train.log.0": such counts are of ranks, a rotated log's begin with 1. */
+static bool counts_ranks(const struct names *names, const struct part *part, const char *name)
+{
+    for (size_t i = 0; i < names->count; i++) {
+        const char *other = names->all[i];
+        if (strncmp(other, name, part->log_length) == 0 &&
+            strncmp(other + part->log_length, ".0", 2) == 0 &&
+            unpacked_length(other) == part->log_length + 2)
+            return true;
+    }
+    return false;
+}
+
 /* Hands the parts of `log` over, oldest first. */
-static size_t take_parts(const char *log, const char **files, size_t count, const char **out)
+static size_t take_parts(const char *log, const struct names *names, const char **out)
 {
     size_t taken = 0;
     struct part part;
     struct part other;
 
-    for (size_t i = 0; i < count; i++) {
-        if (!files[i] || !read_part(files[i], &part) || !is_part_of(log, &part, files[i]))
+    for (size_t i = 0; i < names->count; i++) {
+        const char *name = names->left[i];
+        if (!name || !read_part(name, &part) || !is_part_of(log, &part, name) ||
+            counts_ranks(names, &part, name))
             continue;
         size_t at = taken++;
         for (; at > 0 && read_part(out[at - 1], &other) && is_older(&part, &other); at--)
             out[at] = out[at - 1];
-        out[at] = files[i];
-        files[i] = NULL;
+        out[at] = name;
+        names->left[i] = NULL;
     }
     return taken;
 }
 
 /* The log that a file is a part of, if that is there: parts alone may be the files of ranks. */
-static size_t find_log(const char *const *files, size_t count, size_t index)
+static size_t find_log(const struct names *names, size_t index)
 {
+    const char *name = names->left[index];
     struct part part;
 
-    if (!read_part(files[index], &part))
+    if (!read_part(name, &part) || counts_ranks(names, &part, name))
         return index;
-    for (size_t i = 0; i < count; i++)
-        if (files[i] && is_part_of(files[i], &part, files[index]))
+    for (size_t i = 0; i < names->count; i++)
+        if (names->left[i] && is_part_of(names->left[i], &part, name))
             return i;
     return index;
 }
 
 int oom_logs_in_order(const char **files, size_t count, bool *goes_on)
 {
-    const char **left = calloc(count + 1, sizeof(*left));
+    struct names names = {calloc(count + 1, sizeof(*files)), calloc(count + 1, sizeof(*files)),
+                          count};
     size_t n = 0;
 
-    if (!left)
-        return -1;
-    memcpy(left, files, count * sizeof(*left));
-    for (size_t i = 0; i < count; i++) {
-        if (!left[i])
+    if (names.all && names.left) {
+        memcpy(names.all, files, count * sizeof(*files));
+        memcpy(names.left, files, count * sizeof(*files));
+    }
+    for (size_t i = 0; names.all && names.left && i < count; i++) {
+        if (!names.left[i])
             continue;
-        size_t index = find_log(left, count, i);
-        const char *log = left[index];
-        left[index] = NULL;
-        size_t parts = take_parts(log, left, count, files + n);
+        size_t index = find_log(&names, i);
+        const char *log = names.left[index];
+        names.left[index] = NULL;
+        size_t parts = take_parts(log, &names, files + n);
         for (size_t k = 0; k <= parts; k++)
             goes_on[n + k] = k > 0;
         files[n + parts] = log;
         n += parts + 1;
     }
-    free(left);
-    return 0;
+    free(names.all);
+    free(names.left);
+    return n == count ? 0 : -1;
 }

@@ -180,10 +180,12 @@ int ctl_diagnose(int argc, char **argv)
         .options = options,
         .parser = parse,
         .args_doc = "[LOG...]",
-        .doc = "Says whether a job ran out of memory: whose memory, in which phase, and which "
-               "line of the logs decides.\vLogs may be plain, gzip, zstd or xz; - is standard "
-               "input, which is also read when no LOG is named. Exit status: 0 out of memory, "
-               "1 not, 2 usage or unreadable input.",
+        .doc =
+            "Says whether a job ran out of memory: whose memory, in which phase, and which "
+            "line of the logs decides.\vLogs may be plain, gzip, zstd or xz; - is standard "
+            "input, which is also read when no LOG is named. The parts of a rotated log are read "
+            "as one, in whatever order they are named. Exit status: 0 out of memory, "
+            "1 not, 2 usage or unreadable input.",
         .children = ctl_json_option,
     };
     struct arguments a = {0};
