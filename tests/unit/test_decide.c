@@ -464,13 +464,30 @@ static void numbers_of_the_message_are_used_within_bounds(void **state)
     assert_string_not_equal(decision.rung, "shorter-model-len");
     oom_decision_free(&decision);
     ladder_end(&run);
+    ladder_begin(&run, "vllm", "kv_cache init lower",
+                 "--max-num-seqs=512; text=ValueError: max_num_seqs (512) exceeds available Mamba "
+                 "cache blocks (187). Please lower max_num_seqs to at most 187 or increase "
+                 "gpu_memory_utilization.");
+    ladder_decide(&run, &decision);
+    assert_string_equal(decision.rung, "fewer-sequences");
+    assert_string_equal(decision.edits.items[0].new_value, "187");
+    oom_decision_free(&decision);
+    ladder_end(&run);
+    ladder_begin(&run, "sglang", "kv_cache init raise",
+                 "--mem-fraction-static=0.5; text=Loaded weights leave no GPU memory for the KV "
+                 "cache under --mem-fraction-static=0.5. Raise --mem-fraction-static above 0.813.");
+    ladder_decide(&run, &decision);
+    assert_string_equal(decision.rung, "raise-mem-fraction");
+    assert_string_equal(decision.edits.items[0].new_value, "0.87");
+    oom_decision_free(&decision);
+    ladder_end(&run);
     ladder_begin(&run, "vllm", "gpu init lower",
                  "--gpu-memory-utilization=0.95; text=ValueError: Free memory on device cuda:0 "
                  "(70.11/79.15 GiB) on startup is less than desired GPU memory utilization (0.95, "
                  "75.19 GiB).");
     ladder_decide(&run, &decision);
     assert_string_equal(decision.rung, "fit-utilization");
-    assert_string_equal(decision.edits.items[0].new_value, "0.86");
+    assert_string_equal(decision.edits.items[0].new_value, "0.87");
     oom_decision_free(&decision);
     ladder_end(&run);
 }
