@@ -487,7 +487,7 @@ static void numbers_of_the_message_are_used_within_bounds(void **state)
                  "75.19 GiB).");
     ladder_decide(&run, &decision);
     assert_string_equal(decision.rung, "fit-utilization");
-    assert_string_equal(decision.edits.items[0].new_value, "0.87");
+    assert_string_equal(decision.edits.items[0].new_value, "0.86");
     oom_decision_free(&decision);
     ladder_end(&run);
 }
