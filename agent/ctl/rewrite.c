@@ -257,7 +257,7 @@ static int run(struct arguments *a, struct oom_error *err)
             fwrite(out.bytes, 1, out.length, stdout);
         if (out.needs_exec)
             fprintf(stderr,
-                    "oomctl: the training program is started out of sight of %s: a retry "
+                    "oomctl: %s does not show all that the training program is given: a retry "
                     "changes its arguments when it is executed\n",
                     a->script);
         if (!a->common.json && !a->diff)

@@ -150,9 +150,54 @@ void rw_assign(struct rw *rw, struct rw_buf *buf, const struct rw_node *node, bo
     rw_var_set(rw, var, value);
 }
 
+/* What the options of declare, local, typeset and export ask for. */
+struct declaration {
+    bool export, local, refers, opaque;
+};
+
+static void declare_one(struct rw *rw, struct rw_buf *buf, const struct rw_node *node,
+                        const struct declaration *how)
+{
+    const struct rw_node *target = &buf->nodes[node->first];
+    const char *name = buf->bytes + target->start;
+    size_t length = strcspn(name, "[=+");
+    struct rw_fields fields = {0};
+
+    if (how->local)
+        rw_var_localise(rw, rw_var_slot(rw, name, length));
+    if (!how->refers) {
+        rw_assign(rw, buf, node, how->opaque);
+        return;
+    }
+    struct rw_value *value = rw_alloc(&rw->arena, sizeof(*value));
+    rw_expand_word(rw, buf, target->end + 1, node->end, false, &fields);
+    if (rw_text_known(&fields.items[0].text) && *fields.items[0].string)
+        value->refers = fields.items[0].string;
+    else
+        value->unknown = true;
+    rw_var_set(rw, rw_var_slot(rw, name, length), value);
+}
+
+/* A name without a value: "export A", "local A". */
+static void declare_name(struct rw *rw, const char *name, size_t length,
+                         const struct declaration *how)
+{
+    struct rw_value *value;
+
+    if (how->export)
+        rw_var_at(rw, name, length)->exported = true;
+    if (!how->local || !rw->scope)
+        return;
+    rw_var_localise(rw, rw_var_slot(rw, name, length));
+    value = rw_alloc(&rw->arena, sizeof(*value));
+    value->unset = true;
+    rw_var_set(rw, rw_var_slot(rw, name, length), value);
+}
+
 void rw_declare(struct rw *rw, struct rw_buf *buf, const struct rw_node *node)
 {
-    bool export = buf->bytes[node->start] == 'e', opaque = false;
+    struct declaration how = {.export = buf->bytes[node->start] == 'e',
+                              .local = strchr("ldt", buf->bytes[node->start]) != NULL};
 
     for (uint32_t i = node->first; i; i = buf->nodes[i].next) {
         const struct rw_node *child = &buf->nodes[i];
@@ -160,13 +205,14 @@ void rw_declare(struct rw *rw, struct rw_buf *buf, const struct rw_node *node)
         const char *bytes = buf->bytes + child->start;
         size_t before = rw->trail_count;
         if (child->type == RW_N_ASSIGNMENT) {
-            rw_assign(rw, buf, child, opaque);
+            declare_one(rw, buf, child, &how);
         } else if (child->type == RW_N_VARIABLE_NAME && strcspn(bytes, "'\"$`=\n") >= length) {
-            if (export)
-                rw_var_at(rw, bytes, length)->exported = true;
+            declare_name(rw, bytes, length, &how);
         } else if (child->type == RW_N_OTHER && *bytes == '-') {
-            opaque |= memchr(bytes, 'A', length) != NULL;
-            export |= memchr(bytes, 'x', length) != NULL;
+            how.opaque |= memchr(bytes, 'A', length) != NULL;
+            how.export |= memchr(bytes, 'x', length) != NULL;
+            how.refers |= memchr(bytes, 'n', length) != NULL && !how.export;
+            how.local &= memchr(bytes, 'g', length) == NULL;
         } else if (child->type == RW_N_OTHER || child->type == RW_N_VARIABLE_NAME) {
             struct rw_fields fields = {0};
             rw_expand_word(rw, buf, child->start, rw_word_end(buf, child, &i), true, &fields);
@@ -181,7 +227,59 @@ void rw_declare(struct rw *rw, struct rw_buf *buf, const struct rw_node *node)
                 rw_var_set_text(rw, rw_strndup(&rw->arena, fields.items[f].string, at), &value);
             }
         }
-        if (export && rw->trail_count > before)
+        if (how.export && rw->trail_count > before)
             rw->trail[rw->trail_count - 1].var->exported = true;
+    }
+}
+
+/* "unset 'A[3]'": the other elements stay where they are. */
+static void unset_element(struct rw *rw, struct rw_var *var, const char *index)
+{
+    const struct rw_value *old = var->value;
+    int64_t at;
+
+    if (!old || old->unset || old->unknown)
+        return;
+    if (!old->array || !rw_arithmetic(rw, index, strcspn(index, "]"), &at)) {
+        rw_var_set_unknown(rw, var->name);
+        return;
+    }
+    if (at < 0)
+        at += (int64_t)old->count;
+    if (at < 0 || (size_t)at >= old->count)
+        return;
+    struct rw_value *value = rw_alloc(&rw->arena, sizeof(*value));
+    *value = *old;
+    value->items = rw_alloc(&rw->arena, old->count * sizeof(*value->items));
+    memcpy(value->items, old->items, old->count * sizeof(*value->items));
+    value->items[at].gone = true;
+    while (value->count && value->items[value->count - 1].gone)
+        value->count--;
+    rw_var_set(rw, var, value);
+}
+
+void rw_unset(struct rw *rw, struct rw_buf *buf, const struct rw_node *node)
+{
+    struct rw_fields fields = {0};
+
+    for (uint32_t i = node->first; i; i = buf->nodes[i].next) {
+        const struct rw_node *child = &buf->nodes[i];
+        if (child->type == RW_N_TOKEN || child->type == RW_N_COMMENT)
+            continue;
+        rw_expand_word(rw, buf, child->start, rw_word_end(buf, child, &i), true, &fields);
+    }
+    for (size_t f = 0; f < fields.count; f++) {
+        const char *name = fields.items[f].string;
+        size_t length = strcspn(name, "[");
+        if (*name == '-' || !length)
+            continue;
+        struct rw_var *var = rw_var_at(rw, name, length);
+        if (name[length]) {
+            unset_element(rw, var, name + length + 1);
+            continue;
+        }
+        struct rw_value *value = rw_alloc(&rw->arena, sizeof(*value));
+        value->unset = true;
+        rw_var_set(rw, var, value);
     }
 }

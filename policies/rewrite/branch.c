@@ -134,7 +134,8 @@ static void note(struct rw *rw, const struct rw_buf *buf, struct rw_decision *de
             add_var(rw, &decision->assigned, rw_var_at(rw, buf->bytes + name->start, length));
         } else if (node->type == RW_N_COMMAND) {
             decision->commands |= may_start(rw, buf, node);
-        } else if (node->type == RW_N_FUNCTION || node->type == RW_N_UNSET) {
+        } else if (node->type == RW_N_FUNCTION || node->type == RW_N_UNSET ||
+                   buf->bytes[node->start] == '(') { /* ((…)) assigns too */
             decision->commands = true;
         }
         if (node->first)

@@ -45,22 +45,14 @@ struct rw_buf *rw_text_buf(struct rw *rw, const struct rw_text *text, uint64_t k
     return buf;
 }
 
-/* A leading "./" says nothing about which file is meant. */
-static const char *plain_path(const char *path)
-{
-    while (path[0] == '.' && path[1] == '/')
-        path += 2;
-    return path;
-}
-
 struct rw_buf *rw_file_buf(struct rw *rw, const char *path, uint64_t key)
 {
     char *bytes = NULL;
     size_t length = 0;
 
-    for (const struct rw_written *file = rw->written; file; file = file->next)
-        if (strcmp(plain_path(file->path), plain_path(path)) == 0)
-            return rw_text_buf(rw, file->text, key);
+    const struct rw_written *written = rw_written_file(rw, path);
+    if (written)
+        return written->text ? rw_text_buf(rw, written->text, key) : NULL;
     for (struct rw_buf *old = rw->bufs; old; old = old->next)
         if (old->name && strcmp(old->name, path) == 0)
             return old;
@@ -91,89 +83,6 @@ struct rw_buf *rw_file_buf(struct rw *rw, const char *path, uint64_t key)
     buf->next = rw->bufs;
     rw->bufs = buf;
     return buf;
-}
-
-/* Fields of a text as `read -a` and mapfile make them. */
-static void set_array(struct rw *rw, const char *name, const struct rw_text *text, bool lines)
-{
-    struct rw_fields fields = {0};
-    struct rw_value *value = rw_alloc(&rw->arena, sizeof(*value));
-
-    if (lines) {
-        const char *string = rw_text_string(rw, text);
-        for (uint32_t at = 0; at < text->length;) {
-            uint32_t stop = at + (uint32_t)strcspn(string + at, "\n");
-            rw_text_slice(rw, text, at, stop, &rw_fields_add(rw, &fields)->text);
-            at = stop + 1;
-        }
-    } else {
-        struct rw_sink sink = {.fields = &fields, .split = true};
-        rw_sink_put(rw, &sink, text, false);
-    }
-    rw_finish_fields(rw, &fields, 0);
-    value->array = true;
-    value->items = fields.items;
-    value->count = fields.count;
-    rw_var_set(rw, rw_var_at(rw, name, strlen(name)), value);
-}
-
-static void trim(struct rw *rw, struct rw_text *text)
-{
-    const char *string = rw_text_string(rw, text);
-    uint32_t from = 0, to = text->length;
-    struct rw_text out;
-
-    while (from < to && strchr(" \t\n", string[from]))
-        from++;
-    while (to > from && strchr(" \t\n", string[to - 1]))
-        to--;
-    rw_text_slice(rw, text, from, to, &out);
-    *text = out;
-}
-
-static void builtin_read(struct rw *rw, const struct rw_cmd *cmd, const struct rw_text *input)
-{
-    bool array = false, whole = false;
-    size_t i = 1;
-
-    for (; i < cmd->fields.count && cmd->fields.items[i].string[0] == '-'; i++) {
-        const char *option = cmd->fields.items[i].string;
-        if (strchr(option, 'a'))
-            array = true;
-        if (strchr(option, 'd')) {
-            whole = true;
-            i++;
-        } else if (strpbrk(option, "nNptui") && !strchr(option, 'a')) {
-            i++;
-        }
-    }
-    if (!input) {
-        for (; i < cmd->fields.count; i++)
-            rw_var_set_unknown(rw, cmd->fields.items[i].string);
-        return;
-    }
-    struct rw_text text = *input;
-    if (!whole) {
-        const char *string = rw_text_string(rw, input);
-        rw_text_slice(rw, input, 0, (uint32_t)strcspn(string, "\n"), &text);
-    }
-    trim(rw, &text);
-    if (array && i < cmd->fields.count) {
-        set_array(rw, cmd->fields.items[i].string, &text, false);
-        return;
-    }
-    for (; i < cmd->fields.count; i++) {
-        const char *string = rw_text_string(rw, &text);
-        uint32_t stop = (uint32_t)strcspn(string, " \t\n");
-        struct rw_text first = text, rest = {0};
-        if (i + 1 < cmd->fields.count) {
-            rw_text_slice(rw, &text, 0, stop, &first);
-            rw_text_slice(rw, &text, stop, text.length, &rest);
-            trim(rw, &rest);
-        }
-        rw_var_set_text(rw, cmd->fields.items[i].string, &first);
-        text = rest;
-    }
 }
 
 static void builtin_set(struct rw *rw, const struct rw_cmd *cmd)
@@ -227,6 +136,8 @@ static void builtin_source(struct rw *rw, const struct rw_cmd *cmd)
                              : NULL;
     if (!buf || buf->walking) {
         rw->opaque_env = true;
+        if (rw->capture)
+            rw->capture->unknown = true;
         return;
     }
     rw_note_call(rw, buf, &cmd->fields.items[1].text);
@@ -245,39 +156,33 @@ static void builtin_source(struct rw *rw, const struct rw_cmd *cmd)
     }
 }
 
-static void builtin_printf(struct rw *rw, const struct rw_cmd *cmd)
+static void builtin_printf(struct rw *rw, const struct rw_cmd *cmd, const struct rw_text *input)
 {
-    if (cmd->fields.count < 4 || strcmp(cmd->fields.items[1].string, "-v") != 0)
+    if (cmd->fields.count < 4 || strcmp(cmd->fields.items[1].string, "-v") != 0) {
+        rw_put_out(rw, &cmd->fields, input);
         return;
-    struct rw_fields rest = {.items = cmd->fields.items + 2, .count = cmd->fields.count - 2};
-    struct rw_field name = rest.items[0];
+    }
+    const char *name = cmd->fields.items[2].string;
     struct rw_text text;
-    rest.items[0].string = "printf";
-    bool known = rw_output(rw, &rest, NULL, &text);
-    rest.items[0] = name;
-    if (known)
-        rw_var_set_text(rw, name.string, &text);
-    else
-        rw_var_set_unknown(rw, name.string);
-}
-
-static void builtin_mapfile(struct rw *rw, const struct rw_cmd *cmd, const struct rw_text *input)
-{
-    const char *name = cmd->fields.items[cmd->fields.count - 1].string;
-
-    if (cmd->fields.count < 2 || *name == '-')
-        return;
-    if (input)
-        set_array(rw, name, input, true);
+    if (rw_printf_text(rw, &cmd->fields, 3, &text))
+        rw_var_set_text(rw, name, &text);
     else
         rw_var_set_unknown(rw, name);
 }
 
+static void builtin_let(struct rw *rw, const struct rw_cmd *cmd)
+{
+    for (size_t i = 1; i < cmd->fields.count; i++) {
+        const char *expr = cmd->fields.items[i].string;
+        rw_arithmetic_sets(rw, cmd->buf, expr, strlen(expr));
+    }
+}
+
 bool rw_builtin(struct rw *rw, struct rw_cmd *cmd, const struct rw_text *input)
 {
-    static const char *const silent[] = {
-        ":",    "true",  "false",  "echo", "cd",   "trap", "umask", "break",  "let",      "pushd",
-        "popd", "shopt", "ulimit", "hash", "test", "[",    "alias", "logger", "continue", NULL};
+    static const char *const silent[] = {":",     "true",  "false",  "cd",       "trap",
+                                         "umask", "break", "ulimit", "hash",     "test",
+                                         "[",     "alias", "logger", "continue", NULL};
     const char *name = cmd->fields.items[0].string;
 
     if (strcmp(name, "exit") == 0 || strcmp(name, "return") == 0) {
@@ -287,8 +192,15 @@ bool rw_builtin(struct rw *rw, struct rw_cmd *cmd, const struct rw_text *input)
     for (size_t i = 0; silent[i]; i++)
         if (silent[i][0] == name[0] && strcmp(silent[i], name) == 0)
             return true;
-    if (strcmp(name, "read") == 0) {
-        builtin_read(rw, cmd, input);
+    if (strcmp(name, "pushd") == 0 || strcmp(name, "popd") == 0) {
+        if (rw->capture)
+            rw->capture->unknown = true;
+        return true;
+    }
+    if (strcmp(name, "echo") == 0) {
+        rw_put_out(rw, &cmd->fields, input);
+    } else if (strcmp(name, "read") == 0) {
+        rw_builtin_read(rw, cmd, input);
     } else if (strcmp(name, "set") == 0) {
         builtin_set(rw, cmd);
     } else if (strcmp(name, "shift") == 0) {
@@ -296,9 +208,15 @@ bool rw_builtin(struct rw *rw, struct rw_cmd *cmd, const struct rw_text *input)
     } else if (strcmp(name, "source") == 0 || strcmp(name, ".") == 0) {
         builtin_source(rw, cmd);
     } else if (strcmp(name, "printf") == 0) {
-        builtin_printf(rw, cmd);
+        builtin_printf(rw, cmd, input);
     } else if (strcmp(name, "mapfile") == 0 || strcmp(name, "readarray") == 0) {
-        builtin_mapfile(rw, cmd, input);
+        rw_builtin_mapfile(rw, cmd, input);
+    } else if (strcmp(name, "let") == 0) {
+        builtin_let(rw, cmd);
+    } else if (strcmp(name, "shopt") == 0) {
+        for (size_t i = 1; i + 1 < cmd->fields.count; i++)
+            if (strcmp(cmd->fields.items[i + 1].string, "lastpipe") == 0)
+                rw->lastpipe = strcmp(cmd->fields.items[i].string, "-s") == 0;
     } else if (strcmp(name, "wait") == 0) {
         for (size_t c = 0; cmd->fields.count > 1 && c < rw->cmd_count; c++)
             rw->cmds[c].background = false;

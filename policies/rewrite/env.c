@@ -3,6 +3,7 @@
  * Knobs that are environment variables ("env:PYTORCH_CUDA_ALLOC_CONF"). */
 #include <string.h>
 
+#include "policies/rewrite/launch.h"
 #include "policies/rewrite/plan.h"
 
 static const char *variable(const struct rw_knob *knob)
@@ -50,16 +51,17 @@ bool rw_env_satisfied(struct rw *rw, const struct rw_cmd *cmd, const struct rw_k
            strcmp(rw_text_string(rw, &text), knob->value) == 0;
 }
 
-/* Launchers whose command does not get the environment of whoever starts them. */
+/* Launchers in front of which a variable may be set in vain: Ray's workers are started by others,
+ * and so are the processes of MPI on other nodes. */
 static bool isolates(const struct rw_cmd *cmd)
 {
-    static const char *const names[] = {"docker", "podman", "enroot", "ssh", NULL};
+    static const char *const names[] = {"mpirun", "mpiexec", NULL};
 
     for (size_t i = 0; i < cmd->launch && i < cmd->fields.count; i++)
         for (size_t n = 0; names[n]; n++)
             if (strcmp(cmd->fields.items[i].string, names[n]) == 0)
                 return true;
-    return cmd->ray;
+    return cmd->ray || cmd->sealed;
 }
 
 void rw_env_places(struct rw *rw, const struct rw_cmd *cmd, const struct rw_knob *knob,
@@ -83,5 +85,7 @@ void rw_env_places(struct rw *rw, const struct rw_cmd *cmd, const struct rw_knob
     bool first_is_time = strcmp(cmd->fields.items[0].string, "time") == 0;
     if (knob->value && !isolates(cmd) && !first_is_time && !find(cmd->env, name))
         rw_places_insert(rw, cmd->buf, cmd->start, rw_printf(&rw->arena, "%s ", word), out);
-    rw_places_add(rw, cmd, cmd->launch, rw_printf(&rw->arena, "env %s", word), out);
+    bool in_env = cmd->env_at && cmd->env_at == cmd->launch;
+    rw_places_add(rw, cmd, cmd->launch,
+                  in_env && knob->value ? word : rw_printf(&rw->arena, "env %s", word), out);
 }

@@ -36,12 +36,19 @@ static bool blank(char c)
     return c == ' ' || c == '\t' || c == '\n';
 }
 
+static bool separates(const char *ifs, char c)
+{
+    return c && strchr(ifs, c);
+}
+
 void rw_sink_put(struct rw *rw, struct rw_sink *sink, const struct rw_text *text, bool quoted)
 {
     if (quoted || !sink->split) {
         rw_text_append(rw, rw_sink_text(rw, sink), text);
         return;
     }
+    const char *ifs = sink->ifs ? sink->ifs : rw_ifs(rw);
+    bool ended = false; /* by a blank, to which a separator may belong */
     for (size_t i = 0; i < text->count; i++) {
         const struct rw_frag *frag = &text->frags[i];
         if (frag->kind == RW_UNKNOWN) {
@@ -51,12 +58,17 @@ void rw_sink_put(struct rw *rw, struct rw_sink *sink, const struct rw_text *text
         }
         for (uint32_t at = 0; at < frag->length;) {
             uint32_t stop = at;
-            if (blank(frag->bytes[at])) {
+            if (separates(ifs, frag->bytes[at])) {
+                bool white = blank(frag->bytes[at]);
+                if (!white && !sink->open && !ended)
+                    rw_sink_text(rw, sink); /* "a,,b" */
+                ended = white && (ended || sink->open);
                 rw_sink_break(sink);
                 at++;
                 continue;
             }
-            while (stop < frag->length && !blank(frag->bytes[stop]))
+            ended = false;
+            while (stop < frag->length && !separates(ifs, frag->bytes[stop]))
                 stop++;
             struct rw_frag part = *frag;
             if (frag->kind == RW_LITERAL && frag->end - frag->start == frag->length) {
@@ -201,12 +213,11 @@ void rw_expand_region(struct rw *rw, const struct rw_buf *buf, uint32_t start, u
             while (site.end < end && b[site.end] != '`')
                 site.end += b[site.end] == '\\' ? 2 : 1;
             site.end = site.end < end ? site.end + 1 : end;
-            const char *directory =
-                rw_own_directory(rw, buf, b + at + 1, site.end > at + 2 ? site.end - at - 2 : 0);
-            if (directory)
-                rw_sink_derived(rw, sink, &site, directory, strlen(directory));
-            else
+            uint32_t stop = site.end > at + 2 ? site.end - 1 : site.end;
+            if (memchr(b + at, '\\', site.end - at)) /* one level of them belongs to the quotes */
                 rw_sink_unknown(rw, sink, &site, false);
+            else
+                rw_expand_command(rw, &site, at + 1, stop, sink);
             at = site.end;
         } else if (c == '\'' || c == '"') {
             at = quoted_part(rw, buf, at, end, sink);

@@ -163,11 +163,19 @@ static bool boolean_word(const char *text)
     return strcasecmp(text, "true") == 0 || strcasecmp(text, "false") == 0;
 }
 
+/* "$@", "${ARGS[@]}": arguments by themselves, whatever stands before them. */
+static bool is_list(const struct rw_text *text)
+{
+    return text->count == 1 && text->frags[0].kind == RW_UNKNOWN && text->wild &&
+           (memchr(text->frags[0].bytes, '@', text->frags[0].length) ||
+            memchr(text->frags[0].bytes, '*', text->frags[0].length));
+}
+
 /* Whether the word behind a flag is its value. */
 static bool takes_value(const struct oom_policy *policy, const struct rw_knob *knob,
                         const struct rw_cmd *cmd, size_t next, size_t end)
 {
-    if (next >= end || is_flag(word(cmd, next)))
+    if (next >= end || is_flag(word(cmd, next)) || is_list(&cmd->fields.items[next].text))
         return false;
     const char *text = word(cmd, next);
     bool is_switch = knob->known && strcmp(knob->known->type, "switch") == 0;

@@ -42,11 +42,76 @@ static bool assignment_word(const char *text)
     return n && !isdigit((unsigned char)text[0]) && text[n] == '=';
 }
 
+/* Whether a command begins at this word that nobody writes as an argument. */
+static bool begins_command(const struct rw_cursor *w, size_t at)
+{
+    static const char *const launchers = "torchrun accelerate deepspeed";
+    const char *path = rw_word(w, at), *next = rw_word(w, at + 1);
+    const char *name = rw_base_name(path);
+    bool shell = strcmp(name, "bash") == 0 || strcmp(name, "sh") == 0;
+
+    if (name != path &&
+        !rw_ends_with(rw_strndup(&w->rw->arena, path, (size_t)(name - path)), "bin/"))
+        return false; /* "org/python" names a model */
+    return *next && !rw_word_unknown(w, at) &&
+           (rw_is_python(name) || rw_in_words(launchers, name) ||
+            (shell && (*next == '-' || rw_ends_with(next, ".sh"))));
+}
+
+/* A launcher that nobody knows ("flock /tmp/gpu python train.py") shows by the command in it.
+ * Returns where that begins; 0: there is none. */
+static size_t wrapped(const struct rw_cursor *w)
+{
+    const char *name = rw_base_name(rw_word(w, w->at));
+
+    if (rw_is_utility(name) || rw_ends_with(name, ".py") || rw_ends_with(name, ".sh"))
+        return 0;
+    for (size_t i = w->at + 1; i + 1 < w->cmd->fields.count; i++)
+        if (begins_command(w, i))
+            return i;
+    return 0;
+}
+
+/* xargs adds words from its input: the known ones, or some that nobody knows. Behind -I they
+ * replace a mark instead. */
+static void take_input(struct rw_cursor *w, size_t from)
+{
+    static const char *const splits[] = {"-n",    "-L",      "-d",     "-0",
+                                         "--max", "--delim", "--null", NULL};
+    struct rw_fields *fields = &w->cmd->fields;
+    bool whole =
+        w->input && rw_text_known(w->input) && !strpbrk(rw_text_string(w->rw, w->input), "'\"\\");
+
+    for (size_t i = from; i < w->at; i++) {
+        const char *option = rw_word(w, i);
+        if (strncmp(option, "-I", 2) == 0 || strncmp(option, "-i", 2) == 0 ||
+            strncmp(option, "--replace", 9) == 0)
+            return;
+        for (size_t k = 0; splits[k]; k++)
+            whole &= strncmp(option, splits[k], strlen(splits[k])) != 0;
+    }
+    size_t before = fields->count;
+    if (whole) {
+        struct rw_sink sink = {.fields = fields, .split = true, .ifs = " \t\n"};
+        rw_sink_put(w->rw, &sink, w->input, false);
+    } else {
+        static const char mark[] = "{}";
+        struct rw_frag frag = {mark,        2,           RW_UNKNOWN, RW_BARE, w->cmd->buf,
+                               w->cmd->end, w->cmd->end, NULL,       false};
+        struct rw_text *text = &rw_fields_add(w->rw, fields)->text;
+        rw_text_push(w->rw, text, &frag);
+        text->wild = true;
+    }
+    rw_finish_fields(w->rw, fields, before);
+}
+
 /* One launcher is stepped over; false when the command is done with. */
 static bool step(struct rw_cursor *w)
 {
     const char *path = rw_word(w, w->at);
     const char *name = rw_base_name(path);
+    const struct rw_env *own = w->cmd->env;
+    size_t from = w->at + 1;
     bool again = false;
 
     if (assignment_word(path)) {
@@ -67,6 +132,12 @@ static bool step(struct rw_cursor *w)
         return true;
     }
     const struct rw_launcher *l = rw_launcher_named(name);
+    size_t inner = l || rw_word_unknown(w, w->at) ? 0 : wrapped(w);
+    if (inner) {
+        w->at = inner;
+        w->cmd->launch = inner;
+        return true;
+    }
     if (!l) {
         w->cmd->launch = w->at;
         if (rw_word_unknown(w, w->at)) {
@@ -102,9 +173,17 @@ static bool step(struct rw_cursor *w)
                 rw_keep_env(w, w->at, 0, (uint32_t)strlen(rw_word(w, w->at)));
                 w->at++;
             }
+            if (strcmp(rw_word(w, w->at), "-") == 0)
+                w->at++;
             if (w->at == before)
                 break;
         }
+        w->cmd->env_at = w->at;
+        break;
+    case LAUNCH_XARGS:
+        w->at++;
+        rw_skip_options(w, l, NULL, NULL);
+        take_input(w, from);
         break;
     case LAUNCH_SUBCOMMAND: {
         bool module = false;
@@ -155,15 +234,18 @@ static bool step(struct rw_cursor *w)
         w->cmd->launch = w->at;
         rw_launch_shell(w);
         return false;
-    case LAUNCH_SSH: {
+    case LAUNCH_SSH:
+    case LAUNCH_PDSH: {
         struct rw_text text;
         w->at++;
         rw_skip_options(w, l, NULL, NULL);
-        if (w->at + 1 >= w->cmd->fields.count) {
+        rw_seal_env(w, l, from, own);
+        size_t first = w->at + (l->kind == LAUNCH_SSH ? 1 : 0);
+        if (first >= w->cmd->fields.count) {
             rw_record(w->rw, w->cmd);
             return false;
         }
-        rw_join(w->rw, &w->cmd->fields, w->at + 1, w->cmd->fields.count, &text);
+        rw_join(w->rw, &w->cmd->fields, first, w->cmd->fields.count, &text);
         rw_nested_text(w, &text, w->cmd->fields.count);
         return false;
     }
@@ -185,6 +267,7 @@ static bool step(struct rw_cursor *w)
     case LAUNCH_PYTHON:
         break;
     }
+    rw_seal_env(w, l, from, own);
     if (w->at >= w->cmd->fields.count) {
         rw_record(w->rw, w->cmd);
         return false;
@@ -229,7 +312,8 @@ void rw_record(struct rw *rw, const struct rw_cmd *cmd)
     for (size_t i = 0; i < rw->env_count; i++) {
         const struct rw_var *var = rw_var_at(rw, rw->env_names[i], strlen(rw->env_names[i]));
         const char *inherited = rw_env_get(rw, rw->env_names[i]);
-        if (var->value && !var->value->unset && (var->exported || inherited)) {
+        if (var->value && !var->value->unset && (var->exported || inherited) &&
+            rw_env_passes(cmd, rw->env_names[i])) {
             kept->asked_set[i] = true;
             if (!var->value->unknown && var->value->count == 1)
                 kept->asked[i] = var->value->items[0].text;
@@ -246,6 +330,8 @@ void rw_run(struct rw *rw, struct rw_cmd *cmd, const struct rw_text *input)
         rw_walk_function(rw, function, &cmd->fields, 1);
         return;
     }
-    if (!rw_builtin(rw, cmd, input))
-        rw_launch(rw, cmd, 0, input);
+    if (rw_builtin(rw, cmd, input))
+        return;
+    rw_put_out(rw, &cmd->fields, input);
+    rw_launch(rw, cmd, 0, input);
 }

@@ -23,6 +23,14 @@ void rw_keep_env(struct rw_cursor *w, size_t index, uint32_t from, uint32_t to);
 /* Steps over a launcher's options; those that nobody knows count as options. */
 void rw_skip_options(struct rw_cursor *w, const struct rw_launcher *l, bool *module,
                      bool *no_python);
+/* The variables that reach what the launcher starts: its options are the fields from `from` to the
+ * cursor, and `own` was known of the command before them. */
+void rw_seal_env(struct rw_cursor *w, const struct rw_launcher *l, size_t from,
+                 const struct rw_env *own);
+/* Whether a variable of the environment reaches the command. */
+bool rw_env_passes(const struct rw_cmd *cmd, const char *name);
+/* What scripts do around their work (mkdir, pip, nvidia-smi): likely.c. */
+bool rw_is_utility(const char *program);
 const char *rw_base_name(const char *path);
 bool rw_is_python(const char *name);
 bool rw_ends_with(const char *text, const char *end);

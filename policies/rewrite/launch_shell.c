@@ -6,9 +6,15 @@
 
 #include <string.h>
 
-/* Variables that stand in front of a command are set in what it runs. */
+/* Variables that stand in front of a command are set in what it runs; others may not reach it. */
 static void enter_env(struct rw *rw, const struct rw_cmd *cmd)
 {
+    for (size_t i = 0; i < rw->env_count; i++) {
+        struct rw_value *none = rw_alloc(&rw->arena, sizeof(*none));
+        none->unset = true;
+        if (!rw_env_passes(cmd, rw->env_names[i]))
+            rw_var_set(rw, rw_var_at(rw, rw->env_names[i], strlen(rw->env_names[i])), none);
+    }
     for (const struct rw_env *env = cmd->env; env; env = env->next) {
         rw_var_set_text(rw, env->name, &env->value);
         rw_var_at(rw, env->name, strlen(env->name))->exported = true;
@@ -136,8 +142,10 @@ void rw_launch_sbatch(struct rw_cursor *w, const struct rw_launcher *l)
             return;
         }
     }
-    w->at++;
+    const struct rw_env *own = w->cmd->env;
+    size_t from = ++w->at;
     rw_skip_options(w, l, NULL, NULL);
+    rw_seal_env(w, l, from, own);
     if (w->at < w->cmd->fields.count)
         rw_script_file(w);
     else if (w->input)

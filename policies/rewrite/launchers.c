@@ -21,6 +21,8 @@ static const struct rw_launcher launchers[] = {
     {"timeout", LAUNCH_WRAP_ONE, "", "--foreground --preserve-status --verbose", "v"},
     {"catchsegv", LAUNCH_WRAP, "", "", ""},
     {"unbuffer", LAUNCH_WRAP, "", "", "p"},
+    {"xargs", LAUNCH_XARGS, "", "--null --no-run-if-empty --verbose --interactive --exit --open-tty",
+        "0rtpxo"},
     {"strace", LAUNCH_WRAP, "", "", "f"},
     {"ncu", LAUNCH_WRAP, "", "--force-overwrite", "f"},
     {"nsys", LAUNCH_SUBCOMMAND, "profile launch", "", ""},
@@ -74,6 +76,8 @@ static const struct rw_launcher launchers[] = {
     {"dash", LAUNCH_SHELL, "", "", ""},
     {"zsh", LAUNCH_SHELL, "", "", ""},
     {"ssh", LAUNCH_SSH, "", "", "AaCfGgKkMNnqsTtVvXxYy46"},
+    {"pdsh", LAUNCH_PDSH, "", "", "abhqSVLv"},
+    {"clush", LAUNCH_PDSH, "", "--quiet --verbose --nostdin --dshbak --line-mode", "abqvBLNdn"},
     {"sbatch", LAUNCH_SBATCH, "", "--parsable --hold --requeue --no-requeue --wait --exclusive "
         "--overcommit --quiet --oversubscribe --contiguous --verbose --test-only --spread-job "
         "--use-min-nodes", "HWQsOvk"},

@@ -18,6 +18,8 @@ enum rw_launch_kind {
     LAUNCH_ACCELERATE,
     LAUNCH_SHELL,
     LAUNCH_SSH,
+    LAUNCH_PDSH, /* as ssh, with the hosts among the options */
+    LAUNCH_XARGS,
     LAUNCH_SBATCH,
     LAUNCH_RAY,
 };

@@ -252,6 +252,10 @@ void rw_tasks_make(struct rw_analysis *a, const struct oom_policy *policy,
                 task->first = cmd;
                 task->hit = has ? hit : NULL;
                 task->done = true;
+                /* Unknown words may hold what is to go: only in the running command it is seen. */
+                task->at_exec = !knobs[k].env && !knobs[k].file && !has &&
+                                !rw_override(rw, policy, cmd, &knobs[k]) &&
+                                rw_outrun(policy, cmd, cmd->arg0);
                 for (size_t i = 0; i < all->count && task->done; i++)
                     task->done = satisfied(rw, policy, all->items[i], &knobs[k]);
                 if (!task->done)

@@ -19,9 +19,11 @@ struct rw_found {
 bool rw_name_start(char c);
 void rw_find_name(struct rw *rw, const char *name, size_t length, const struct rw_site *site,
                   struct rw_found *out);
-/* Puts fields [from, to) of a value; `each` keeps array elements apart ("${A[@]}"). */
+/* Puts fields [from, to) of a value; `each` keeps array elements apart ("${A[@]}"), else the first
+ * byte of `between` joins them. */
 void rw_put_items(struct rw *rw, struct rw_sink *sink, const struct rw_site *site, const char *name,
-                  const struct rw_found *found, size_t from, size_t to, bool each, bool fixed);
+                  const struct rw_found *found, size_t from, size_t to, bool each,
+                  const char *between);
 /* The value itself, or the element that `index` names. */
 void rw_put_value(struct rw *rw, struct rw_sink *sink, const struct rw_site *site, const char *name,
                   const struct rw_found *found, const char *index);

@@ -108,7 +108,7 @@ void rw_put_transformed(struct rw *rw, struct rw_sink *sink, const struct rw_sit
         if (rw_arithmetic(rw, b + at + 1, end - at - 1, &from) && from >= 0) {
             size_t first = (size_t)from - (strchr("@*", *name) && from ? 1 : 0);
             if (first < found->count)
-                rw_put_items(rw, sink, site, name, found, first, found->count, sink->split, false);
+                rw_put_items(rw, sink, site, name, found, first, found->count, sink->split, " ");
             return;
         }
     }

@@ -108,7 +108,8 @@ void rw_find_name(struct rw *rw, const char *name, size_t length, const struct r
 }
 
 void rw_put_items(struct rw *rw, struct rw_sink *sink, const struct rw_site *site, const char *name,
-                  const struct rw_found *found, size_t from, size_t to, bool each, bool fixed)
+                  const struct rw_found *found, size_t from, size_t to, bool each,
+                  const char *between)
 {
     struct rw_via via = {.buf = site->buf,
                          .start = site->start,
@@ -116,19 +117,27 @@ void rw_put_items(struct rw *rw, struct rw_sink *sink, const struct rw_site *sit
                          .quote = site->quote,
                          .name = name,
                          .instance = ++rw->instances,
-                         .fixed = fixed || found->loop};
+                         .fixed = found->loop};
+    struct rw_frag gap = {between,     *between ? 1 : 0, RW_DERIVED, site->quote, site->buf,
+                          site->start, site->end,        NULL,       false};
+    bool first = true;
 
-    for (size_t i = from; i < to; i++)
-        via.total += found->items[i].text.length + (i > from && !each ? 1 : 0);
+    for (size_t i = from; i < to; i++) {
+        if (found->items[i].gone)
+            continue;
+        via.total += found->items[i].text.length + (first || each ? 0 : gap.length);
+        first = false;
+    }
+    first = true;
     for (size_t i = from; i < to; i++) {
         struct rw_text text = {0};
-        if (i > from && each) {
+        if (found->items[i].gone)
+            continue;
+        if (!first && each)
             rw_sink_break(sink);
-        } else if (i > from) {
-            struct rw_frag gap = {" ",         1,         RW_DERIVED, site->quote, site->buf,
-                                  site->start, site->end, NULL,       false};
+        else if (!first && gap.length)
             rw_text_push(rw, &text, &gap);
-        }
+        first = false;
         rw_text_append(rw, &text, &found->items[i].text);
         rw_text_through(rw, &text, &via);
         rw_sink_put(rw, sink, &text, site->quote != RW_BARE);
@@ -150,8 +159,9 @@ void rw_put_value(struct rw *rw, struct rw_sink *sink, const struct rw_site *sit
         return;
     }
     if (all || (index && !found->list && (*index == '@' || *index == '*'))) {
-        rw_put_items(rw, sink, site, name, found, 0, found->count, each || site->quote == RW_BARE,
-                     false);
+        rw_put_items(rw, sink, site, name, found, 0, found->count,
+                     each || (site->quote == RW_BARE && sink->split),
+                     *index == '*' ? rw_ifs(rw) : " ");
         return;
     }
     int64_t at = 0;
@@ -162,5 +172,5 @@ void rw_put_value(struct rw *rw, struct rw_sink *sink, const struct rw_site *sit
     if (at < 0)
         at += (int64_t)found->count;
     if (at >= 0 && (size_t)at < found->count)
-        rw_put_items(rw, sink, site, name, found, (size_t)at, (size_t)at + 1, false, false);
+        rw_put_items(rw, sink, site, name, found, (size_t)at, (size_t)at + 1, false, " ");
 }

@@ -63,97 +63,6 @@ void rw_command(struct rw *rw, struct rw_buf *buf, const struct rw_node *node,
         rw_run(rw, &cmd, input);
 }
 
-/* The text that a command puts out, where that is known: echo, printf, cat with a heredoc. */
-static bool output_of(struct rw *rw, struct rw_buf *buf, uint32_t index,
-                      const struct rw_text *input, struct rw_text *out)
-{
-    const struct rw_node *node = &buf->nodes[index];
-    struct rw_fields fields = {0};
-
-    if (node->type == RW_N_REDIRECTED && node->first) {
-        for (uint32_t i = buf->nodes[node->first].next; i; i = buf->nodes[i].next) {
-            const struct rw_node *child = &buf->nodes[i];
-            const struct rw_heredoc *doc = rw_heredoc_at(buf, child->start);
-            if (!doc)
-                continue;
-            struct rw_text *body = rw_alloc(&rw->arena, sizeof(*body));
-            rw_expand_heredoc(rw, buf, doc, body);
-            input = body;
-        }
-        index = node->first;
-        node = &buf->nodes[index];
-    }
-    if (node->type != RW_N_COMMAND)
-        return false;
-    for (uint32_t i = node->first; i; i = buf->nodes[i].next) {
-        const struct rw_node *child = &buf->nodes[i];
-        if (child->type == RW_N_COMMENT || child->type == RW_N_FILE_REDIRECT ||
-            child->type == RW_N_HERESTRING)
-            continue;
-        rw_expand_word(rw, buf, child->start, rw_word_end(buf, child, &i), true, &fields);
-    }
-    return rw_output(rw, &fields, input, out);
-}
-
-bool rw_output(struct rw *rw, const struct rw_fields *fields, const struct rw_text *input,
-               struct rw_text *out)
-{
-    const char *name = fields->count ? fields->items[0].string : "";
-    size_t from = 1;
-
-    memset(out, 0, sizeof(*out));
-    if (strcmp(name, "cat") == 0 && input &&
-        (fields->count == 1 || strcmp(fields->items[1].string, "-") == 0)) {
-        *out = *input;
-        return true;
-    }
-    if (strcmp(name, "echo") == 0) {
-        while (from < fields->count && fields->items[from].string[0] == '-' &&
-               strspn(fields->items[from].string + 1, "neE") + 1 ==
-                   strlen(fields->items[from].string))
-            from++;
-        rw_join(rw, fields, from, fields->count, out);
-        return true;
-    }
-    if (strcmp(name, "printf") == 0 && fields->count >= 2) {
-        const char *format = fields->items[1].string;
-        bool quote = strncmp(format, "%q", 2) == 0;
-        if (!quote && strncmp(format, "%s", 2) != 0)
-            return false;
-        struct rw_frag mark = {"'", 1, RW_DERIVED, RW_DQ, rw->root, 0, 0, NULL, false};
-        for (size_t i = 2; i < fields->count; i++) {
-            /* %q puts quotes only where they are needed, but quotes never hurt. */
-            bool bare = strspn(fields->items[i].string, RW_PLAIN) == fields->items[i].text.length;
-            mark.bytes = i > 2 ? " '" : "'";
-            mark.length = i > 2 ? (bare || !quote ? 1 : 2) : (bare || !quote ? 0 : 1);
-            rw_text_push(rw, out, &mark);
-            rw_text_append(rw, out, &fields->items[i].text);
-            mark.bytes = "'";
-            mark.length = quote && !bare ? 1 : 0;
-            rw_text_push(rw, out, &mark);
-        }
-        return true;
-    }
-    return false;
-}
-
-bool rw_output_of_buf(struct rw *rw, struct rw_buf *buf, struct rw_text *out)
-{
-    uint32_t only = buf->node_count > 1 ? buf->nodes[1].first : 0;
-
-    return only && !buf->nodes[only].next && output_of(rw, buf, only, NULL, out);
-}
-
-static void write_file(struct rw *rw, const char *path, const struct rw_text *text)
-{
-    struct rw_written *file = rw_alloc(&rw->arena, sizeof(*file));
-
-    file->path = path;
-    file->text = text;
-    file->next = rw->written;
-    rw->written = file;
-}
-
 static void note_log(struct rw *rw, const char *path)
 {
     for (size_t i = 0; i < rw->log_count; i++)
@@ -187,11 +96,37 @@ static const char *output_path(struct rw *rw, const struct rw_buf *buf, const st
     return strncmp(path, "/dev/", 5) == 0 ? NULL : path;
 }
 
+/* A redirection of standard output, wherever it goes. */
+static bool moves_output(const struct rw_buf *buf, const struct rw_node *node)
+{
+    const char *b = buf->bytes + node->start;
+
+    return b[0] == '>' || (b[0] == '1' && b[1] == '>') || (b[0] == '&' && b[1] == '>');
+}
+
+/* "< <(commands)" */
+static const struct rw_text *process_input(struct rw *rw, const struct rw_buf *buf,
+                                           const struct rw_node *node)
+{
+    uint32_t at = node->start;
+    struct rw_text *text = rw_alloc(&rw->arena, sizeof(*text));
+
+    if (buf->bytes[at] != '<')
+        return NULL;
+    for (at++; at < node->end && (buf->bytes[at] == ' ' || buf->bytes[at] == '\t');)
+        at++;
+    if (at + 2 >= node->end || buf->bytes[at] != '<' || buf->bytes[at + 1] != '(')
+        return NULL;
+    uint32_t stop = rw_skip_paren(buf->bytes, at + 1, node->end);
+    return rw_capture_region(rw, buf, at + 2, stop - 1, text) ? text : NULL;
+}
+
 void rw_redirected(struct rw *rw, struct rw_buf *buf, const struct rw_node *node,
                    const struct rw_text *input)
 {
     const char *path = NULL;
     uint32_t body = 0;
+    bool moved = false, append = false;
 
     for (uint32_t i = node->first; i; i = buf->nodes[i].next) {
         const struct rw_node *child = &buf->nodes[i];
@@ -206,7 +141,13 @@ void rw_redirected(struct rw *rw, struct rw_buf *buf, const struct rw_node *node
                 input = text;
             } else {
                 const char *to = output_path(rw, buf, child);
+                const struct rw_text *from = process_input(rw, buf, child);
+                input = from ? from : input;
                 path = to ? to : path;
+                if (moves_output(buf, child)) {
+                    moved = true;
+                    append = child->end - child->start > 2 && memmem(buf->bytes + at, 3, ">>", 2);
+                }
             }
         } else if (child->type == RW_N_HERESTRING) {
             struct rw_text *text = rw_alloc(&rw->arena, sizeof(*text));
@@ -222,13 +163,14 @@ void rw_redirected(struct rw *rw, struct rw_buf *buf, const struct rw_node *node
     if (!body)
         return;
     size_t before = rw->cmd_count;
-    struct rw_text out;
-    if (path && output_of(rw, buf, body, input, &out)) {
-        struct rw_text *text = rw_alloc(&rw->arena, sizeof(*text));
-        *text = out;
-        write_file(rw, path, text);
-    }
+    struct rw_capture *outer = rw->capture;
+    struct rw_capture *own = rw_alloc(&rw->arena, sizeof(*own));
+    if (moved)
+        rw->capture = path ? own : NULL;
     rw_walk_node(rw, buf, body, input);
+    rw->capture = outer;
+    if (moved && path)
+        rw_write_file(rw, path, own->unknown ? NULL : &own->text, append);
     for (size_t i = before; path && i < rw->cmd_count; i++)
         if (rw->cmds[i].program || rw->cmds[i].file)
             note_log(rw, path);
@@ -238,20 +180,27 @@ void rw_pipeline(struct rw *rw, struct rw_buf *buf, const struct rw_node *node,
                  const struct rw_text *input)
 {
     size_t before = rw->cmd_count;
-    struct rw_text carry;
-    bool carries = false, program = false;
+    const struct rw_text *in = input;
+    struct rw_capture *outer = rw->capture;
+    bool program = false;
 
     for (uint32_t i = node->first; i; i = buf->nodes[i].next) {
         if (buf->nodes[i].type == RW_N_TOKEN || buf->nodes[i].type == RW_N_COMMENT)
             continue;
-        struct rw_text out;
-        const struct rw_text *in = carries ? &carry : input;
-        bool known = output_of(rw, buf, i, in, &out);
-        bool hides = !rw->shell->pipefail && buf->nodes[i].next != 0;
-        size_t here = rw->cmd_count;
+        bool last = buf->nodes[i].next == 0;
+        bool hides = !rw->shell->pipefail && !last;
+        size_t here = rw->cmd_count, mark = rw_trail_mark(rw);
+        struct rw_capture *own = rw_alloc(&rw->arena, sizeof(*own));
+        rw->capture = last ? outer : own;
         rw->piped += hides;
         rw_walk_node(rw, buf, i, in);
         rw->piped -= hides;
+        rw->capture = outer;
+        /* Each part is a subshell: what it sets is lost, and its exit ends nothing else. */
+        if (!last || !rw->lastpipe) {
+            rw_trail_undo(rw, mark);
+            rw->leaving = RW_GOES_ON;
+        }
         for (size_t c = here; c < rw->cmd_count; c++) {
             const struct rw_fields *fields = &rw->cmds[c].fields;
             if (strcmp(fields->items[0].string, "tee") != 0 || !program)
@@ -262,8 +211,6 @@ void rw_pipeline(struct rw *rw, struct rw_buf *buf, const struct rw_node *node,
         }
         for (size_t c = before; c < rw->cmd_count; c++)
             program |= rw->cmds[c].program || rw->cmds[c].file;
-        carries = known;
-        if (known)
-            carry = out;
+        in = own->unknown ? NULL : &own->text;
     }
 }

@@ -162,7 +162,7 @@ struct rw_task {
     struct rw_places places;
     bool done; /* already as wanted */
     bool accepted;
-    bool at_exec; /* no place in the script: only the preload library can reach the command */
+    bool at_exec; /* no place in the script shows it: the preload library looks at the command */
 };
 
 struct rw_tasks {

@@ -90,6 +90,7 @@ struct rw_text {
 struct rw_field {
     struct rw_text text;
     const char *string; /* the bytes, NUL-terminated; unknown parts as "$NAME" */
+    bool gone;          /* an element that was unset: the others keep their numbers */
 };
 
 struct rw_fields {
@@ -218,6 +219,7 @@ uint32_t rw_skip_brace(const char *bytes, uint32_t at, uint32_t end);
 struct rw_value {
     bool array, unset;
     bool unknown;           /* set somewhere, to what is not known */
+    const char *refers;     /* `declare -n`: the variable that is meant */
     struct rw_field *items; /* scalars: one */
     size_t count;
 };
@@ -241,12 +243,27 @@ struct rw_trail {
     bool old_loop, old_exported;
 };
 
+/* What a function made its own: it has its old value again when the function returns. */
+struct rw_local {
+    struct rw_var *var;
+    const struct rw_value *old;
+    bool old_loop, old_exported;
+    int scope;
+};
+
+/* The variable that the name stands for; rw_var_slot: not the one that it refers to. */
 struct rw_var *rw_var_at(struct rw *rw, const char *name, size_t length);
+struct rw_var *rw_var_slot(struct rw *rw, const char *name, size_t length);
+void rw_var_localise(struct rw *rw, struct rw_var *var);
+void rw_scope_enter(struct rw *rw);
+void rw_scope_leave(struct rw *rw);
 void rw_var_set(struct rw *rw, struct rw_var *var, const struct rw_value *value);
 void rw_var_set_text(struct rw *rw, const char *name, const struct rw_text *text);
 void rw_var_set_unknown(struct rw *rw, const char *name);
 size_t rw_trail_mark(const struct rw *rw);
 void rw_trail_undo(struct rw *rw, size_t mark);
+/* What words are split at. */
+const char *rw_ifs(struct rw *rw);
 /* What the environment holds, or NULL. */
 const char *rw_env_get(const struct rw *rw, const char *name);
 
@@ -277,6 +294,7 @@ struct rw_sink {
     struct rw_fields *fields;
     struct rw_field *open; /* the field being built; NULL between fields */
     bool split;
+    const char *ifs; /* what splits; NULL: what the script has set */
 };
 
 struct rw_field *rw_fields_add(struct rw *rw, struct rw_fields *fields);
@@ -322,8 +340,11 @@ const char *rw_own_directory(struct rw *rw, const struct rw_buf *buf, const char
 void rw_expand_command(struct rw *rw, const struct rw_site *site, uint32_t start, uint32_t end,
                        struct rw_sink *sink);
 
-/* ---- arith.c */
+/* ---- arith.c, arith_set.c */
 bool rw_arithmetic(struct rw *rw, const char *expr, size_t length, int64_t *out);
+/* What ((…)) and `let` assign; rw_arithmetic_loses: it is not known how often. */
+void rw_arithmetic_sets(struct rw *rw, const struct rw_buf *buf, const char *expr, size_t length);
+void rw_arithmetic_loses(struct rw *rw, const char *expr, size_t length);
 
 /* ---- walk.c */
 struct rw_function {
@@ -334,11 +355,17 @@ struct rw_function {
     struct rw_function *next;
 };
 
-/* A file that the script writes from a heredoc. */
+/* A file that the script writes. */
 struct rw_written {
     const char *path;
-    const struct rw_text *text;
+    const struct rw_text *text; /* NULL: not known what */
     struct rw_written *next;
+};
+
+/* What commands put out while they are walked. */
+struct rw_capture {
+    struct rw_text text;
+    bool unknown; /* there is more than the text, or something else */
 };
 
 /* One program that the script starts. */
@@ -357,8 +384,11 @@ struct rw_cmd {
     bool piped;                   /* a later part of its pipe gives the status */
     bool background;              /* and no `wait` has asked for its status */
     const struct rw_shell *shell; /* that runs it, as it stood then */
+    bool sealed;                  /* only some variables of whoever starts it reach it: `passes` */
+    size_t env_at;                /* `env` takes NAME=VALUE in front of this field; 0: no */
     bool training;
-    const struct rw_env *env; /* what the command itself sets: NAME=V, env NAME=V, --export= */
+    const struct rw_env *env;    /* what the command itself sets: NAME=V, env NAME=V, --export= */
+    const struct rw_env *passes; /* names only */
     const struct rw_env *outer_env; /* the same of the commands around it */
     bool calls;                     /* `file` was read, and commands in it are listed before */
     struct rw_text *asked;          /* rw->env_names: what each is for this command; NULL unset */
@@ -413,6 +443,11 @@ struct rw {
     struct rw_var *vars[RW_VAR_BUCKETS];
     struct rw_trail *trail;
     size_t trail_count, trail_capacity;
+    struct rw_local *locals;
+    size_t local_count, local_capacity;
+    int scope;                  /* depth of functions */
+    struct rw_capture *capture; /* where output goes; NULL: nobody asks */
+    bool lastpipe;              /* the last part of a pipe is no subshell */
     struct rw_function *functions[RW_FUNCTION_BUCKETS];
     struct rw_written *written;
     const struct rw_overlay *overlay; /* read before the files themselves */
@@ -480,12 +515,25 @@ void rw_note_call(struct rw *rw, const struct rw_buf *buf, const struct rw_text 
 void rw_join(struct rw *rw, const struct rw_fields *fields, size_t from, size_t to,
              struct rw_text *out);
 
-/* What a command puts out, where that is known (echo, printf, cat of its input). */
-bool rw_output(struct rw *rw, const struct rw_fields *fields, const struct rw_text *input,
-               struct rw_text *out);
+/* ---- output.c */
+/* Notes what a command puts out: known of echo, printf, cat and tee of what is known, and of
+ * commands that put out nothing. */
+void rw_put_out(struct rw *rw, const struct rw_fields *fields, const struct rw_text *input);
+/* The text of printf's words, from the format on; false: not known. */
+bool rw_printf_text(struct rw *rw, const struct rw_fields *fields, size_t format,
+                    struct rw_text *out);
+/* Walks [start, end) of buf as a script of its own, whose variables are lost, where it may start
+ * something or put out what can be known. True: `out` is all that it puts out. */
+bool rw_capture_region(struct rw *rw, const struct rw_buf *buf, uint32_t start, uint32_t end,
+                       struct rw_text *out);
+/* The newest file of this name that the script has written; NULL: none. */
+const struct rw_written *rw_written_file(const struct rw *rw, const char *path);
+/* The file now has this text (NULL: not known which), behind what it had when `append`. */
+void rw_write_file(struct rw *rw, const char *path, const struct rw_text *text, bool append);
 
-/* The same for a buffer that is one such command. */
-bool rw_output_of_buf(struct rw *rw, struct rw_buf *buf, struct rw_text *out);
+/* ---- read.c */
+void rw_builtin_read(struct rw *rw, const struct rw_cmd *cmd, const struct rw_text *input);
+void rw_builtin_mapfile(struct rw *rw, const struct rw_cmd *cmd, const struct rw_text *input);
 
 /* Longer scripts and side files are not read. */
 #define RW_MAX_SCRIPT_BYTES (4U << 20)

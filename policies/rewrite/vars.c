@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#define MAX_REFERENCES 8
+
 uint64_t rw_hash(uint64_t seed, uint64_t value)
 {
     uint64_t h = (seed ^ value) * UINT64_C(0x9E3779B97F4A7C15);
@@ -22,7 +24,7 @@ uint64_t rw_hash_string(const char *text, size_t length)
     return h;
 }
 
-struct rw_var *rw_var_at(struct rw *rw, const char *name, size_t length)
+struct rw_var *rw_var_slot(struct rw *rw, const char *name, size_t length)
 {
     struct rw_var **slot = &rw->vars[rw_hash_string(name, length) % RW_VAR_BUCKETS];
 
@@ -34,6 +36,51 @@ struct rw_var *rw_var_at(struct rw *rw, const char *name, size_t length)
     var->next = *slot;
     *slot = var;
     return var;
+}
+
+struct rw_var *rw_var_at(struct rw *rw, const char *name, size_t length)
+{
+    struct rw_var *var = rw_var_slot(rw, name, length);
+
+    for (int i = 0; i < MAX_REFERENCES && var->value && var->value->refers; i++)
+        var = rw_var_slot(rw, var->value->refers, strlen(var->value->refers));
+    return var;
+}
+
+void rw_var_localise(struct rw *rw, struct rw_var *var)
+{
+    if (!rw->scope)
+        return;
+    rw->locals =
+        rw_more(&rw->arena, rw->locals, rw->local_count, &rw->local_capacity, sizeof(*rw->locals));
+    rw->locals[rw->local_count++] =
+        (struct rw_local){var, var->value, var->loop, var->exported, rw->scope};
+}
+
+void rw_scope_enter(struct rw *rw)
+{
+    rw->scope++;
+}
+
+void rw_scope_leave(struct rw *rw)
+{
+    while (rw->local_count && rw->locals[rw->local_count - 1].scope == rw->scope) {
+        const struct rw_local *local = &rw->locals[--rw->local_count];
+        rw_var_set(rw, local->var, local->old);
+        local->var->loop = local->old_loop;
+        local->var->exported = local->old_exported;
+    }
+    rw->scope--;
+}
+
+const char *rw_ifs(struct rw *rw)
+{
+    const struct rw_value *value = rw_var_at(rw, "IFS", 3)->value;
+
+    if (!value || value->unset || value->unknown || value->count != 1 ||
+        !rw_text_known(&value->items[0].text))
+        return " \t\n";
+    return rw_text_string(rw, &value->items[0].text);
 }
 
 void rw_var_set(struct rw *rw, struct rw_var *var, const struct rw_value *value)

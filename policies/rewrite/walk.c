@@ -1,55 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Goes through a script the way bash would, in one world: every statement is looked at, a branch
- * is taken or not as the world says, a loop runs over what is known and else once. */
+ * is taken or not as the world says (branch.c), a loop runs over what is known (loop.c). */
 #include "policies/rewrite/walk.h"
 
 #include <string.h>
 
-#define MAX_DEPTH      40
-#define MAX_ITERATIONS 256
+#define MAX_DEPTH 40
 
-static void loop(struct rw *rw, struct rw_buf *buf, const struct rw_node *node)
+void rw_walk_children(struct rw *rw, struct rw_buf *buf, const struct rw_node *node,
+                      const struct rw_text *input)
 {
-    const char *name = NULL;
-    struct rw_fields words = {0};
-    uint32_t body = 0;
-    bool in = false;
-
     for (uint32_t i = node->first; i; i = buf->nodes[i].next) {
-        const struct rw_node *child = &buf->nodes[i];
-        if (child->type == RW_N_DO || child->type == RW_N_COMPOUND)
-            body = i;
-        else if (child->type == RW_N_VARIABLE_NAME && !name)
-            name = rw_strndup(&rw->arena, buf->bytes + child->start, child->end - child->start);
-        else if (rw_is_token(buf, child, "in"))
-            in = true;
-        else if (in && child->type != RW_N_TOKEN && child->type != RW_N_COMMENT)
-            rw_expand_word(rw, buf, child->start, rw_word_end(buf, child, &i), true, &words);
+        uint32_t next = buf->nodes[i].next;
+        bool hides = next && rw_is_token(buf, &buf->nodes[next], "&");
+        size_t mark = rw_trail_mark(rw);
+        rw->background += hides;
+        rw_walk_node(rw, buf, i, input);
+        rw->background -= hides;
+        if (hides) { /* a subshell */
+            rw_trail_undo(rw, mark);
+            rw->leaving = RW_GOES_ON;
+        }
     }
-    if (!body)
-        return;
-    if (!name || (in && !words.count)) {
-        rw_walk_node(rw, buf, body, NULL);
-        return;
-    }
-    const struct rw_fields *over = in ? &words : &rw->positional;
-    struct rw_fields copy = *over;
-    if (!in && !rw->positional_known)
-        copy.count = 0;
-    bool wild = !copy.count;
-    for (size_t i = 0; i < copy.count && !wild; i++)
-        wild = copy.items[i].text.wild;
-    if (wild) {
-        rw_var_set_unknown(rw, name);
-        rw_walk_node(rw, buf, body, NULL);
-        return;
-    }
-    for (size_t i = 0; i < copy.count && i < MAX_ITERATIONS; i++) {
-        rw_var_set_text(rw, name, &copy.items[i].text);
-        rw_var_at(rw, name, strlen(name))->loop = copy.count > 1;
-        rw_walk_node(rw, buf, body, NULL);
-    }
+}
+
+/* ((…)) as a command or condition. */
+static bool arithmetic(struct rw *rw, const struct rw_buf *buf, const struct rw_node *node)
+{
+    const char *b = buf->bytes;
+
+    if (node->end - node->start < 4 || b[node->start] != '(' || b[node->start + 1] != '(')
+        return false;
+    rw_arithmetic_sets(rw, buf, b + node->start + 2, node->end - node->start - 4);
+    return true;
 }
 
 static struct rw_function **function_bucket(struct rw *rw, const char *name)
@@ -104,23 +88,13 @@ void rw_walk_function(struct rw *rw, struct rw_function *function, const struct 
         rw->positional.count = args->count - first;
     }
     rw->positional_known = args != NULL;
+    rw_scope_enter(rw);
     rw_walk_node(rw, (struct rw_buf *)(uintptr_t)function->buf, function->node, NULL);
+    rw_scope_leave(rw);
     if (rw->leaving == RW_RETURNS)
         rw->leaving = RW_GOES_ON;
     rw->positional = saved;
     rw->positional_known = known;
-}
-
-static void children(struct rw *rw, struct rw_buf *buf, const struct rw_node *node,
-                     const struct rw_text *input)
-{
-    for (uint32_t i = node->first; i; i = buf->nodes[i].next) {
-        uint32_t next = buf->nodes[i].next;
-        bool hides = next && rw_is_token(buf, &buf->nodes[next], "&");
-        rw->background += hides;
-        rw_walk_node(rw, buf, i, input);
-        rw->background -= hides;
-    }
 }
 
 void rw_walk_node(struct rw *rw, struct rw_buf *buf, uint32_t index, const struct rw_text *input)
@@ -135,20 +109,27 @@ void rw_walk_node(struct rw *rw, struct rw_buf *buf, uint32_t index, const struc
     rw->depth++;
     switch (node->type) {
     case RW_N_SUBSHELL:
-        children(rw, buf, node, input);
+        rw_walk_children(rw, buf, node, input);
         if (rw->leaving == RW_EXITS)
             rw->leaving = RW_GOES_ON;
         rw_trail_undo(rw, mark);
         break;
-    case RW_N_PROGRAM:
-    case RW_N_COMPOUND:
-    case RW_N_DO:
     case RW_N_WHILE:
+        rw_repeat(rw, buf, node, input);
+        break;
+    case RW_N_TEST:
+    case RW_N_COMPOUND:
+        if (arithmetic(rw, buf, node) || node->type == RW_N_TEST)
+            break;
+        rw_walk_children(rw, buf, node, input);
+        break;
+    case RW_N_PROGRAM:
+    case RW_N_DO:
     case RW_N_NEGATED:
     case RW_N_ASSIGNMENTS:
     case RW_N_ERROR:
     case RW_N_ELSE:
-        children(rw, buf, node, input);
+        rw_walk_children(rw, buf, node, input);
         break;
     case RW_N_LIST:
         rw_list(rw, buf, node, input);
@@ -167,7 +148,7 @@ void rw_walk_node(struct rw *rw, struct rw_buf *buf, uint32_t index, const struc
         break;
     case RW_N_FOR:
     case RW_N_CFOR:
-        loop(rw, buf, node);
+        rw_loop(rw, buf, node);
         break;
     case RW_N_FUNCTION:
         define(rw, buf, node);
@@ -179,16 +160,7 @@ void rw_walk_node(struct rw *rw, struct rw_buf *buf, uint32_t index, const struc
         rw_declare(rw, buf, node);
         break;
     case RW_N_UNSET:
-        for (uint32_t i = node->first; i; i = buf->nodes[i].next) {
-            if (buf->nodes[i].type != RW_N_VARIABLE_NAME)
-                continue;
-            struct rw_value *value = rw_alloc(&rw->arena, sizeof(*value));
-            value->unset = true;
-            rw_var_set(rw,
-                       rw_var_at(rw, buf->bytes + buf->nodes[i].start,
-                                 buf->nodes[i].end - buf->nodes[i].start),
-                       value);
-        }
+        rw_unset(rw, buf, node);
         break;
     case RW_N_COMMAND:
         rw_command(rw, buf, node, input);
@@ -220,6 +192,10 @@ void rw_walk(struct rw *rw)
     rw_trail_undo(rw, 0);
     memset(rw->functions, 0, sizeof(rw->functions));
     rw->written = NULL;
+    rw->local_count = 0;
+    rw->scope = 0;
+    rw->capture = NULL;
+    rw->lastpipe = false;
     rw->cmds = NULL;
     rw->cmd_count = rw->cmd_capacity = 0;
     rw->leaving = RW_GOES_ON;

@@ -251,6 +251,37 @@ static void test_out_of_sight(void **state)
     oom_policy_free(policy);
 }
 
+/* What is to go and is not in sight may come through words that nobody knows. */
+static void test_removal_behind_unknown_words(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t at_exec;
+    } cases[] = {
+        {"torchrun train.py --tokens 8 $(python flags.py)\n", 1},
+        {"torchrun train.py --tokens 8 \"$@\"\n", 1},
+        {"torchrun train.py --tokens 8 $(echo --bf16)\n", 0},
+        {"torchrun train.py --tokens 8\n", 0},
+    };
+    struct oom_policy *policy = flags();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct oom_script *script = script_of(cases[i].text, NULL, NULL);
+        struct oom_edits edits = {0};
+        struct oom_rewrite out;
+        oom_edits_add(&edits, "--use-flash-attn", NULL, NULL, NULL);
+        assert_int_equal(oom_script_apply(script, policy, &edits, &out, NULL), 0);
+        assert_string_equal(out.bytes, cases[i].text);
+        assert_int_equal(out.exec_edits.count, cases[i].at_exec);
+        assert_true(out.needs_exec == (cases[i].at_exec > 0));
+        oom_rewrite_free(&out);
+        oom_edits_free(&edits);
+        oom_script_free(script);
+    }
+    oom_policy_free(policy);
+}
+
 static void test_logs_and_status(void **state)
 {
     static const struct {
@@ -475,6 +506,7 @@ int main(void)
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_argument_vector),
         cmocka_unit_test(test_out_of_sight),
+        cmocka_unit_test(test_removal_behind_unknown_words),
         cmocka_unit_test(test_logs_and_status),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_bombs),

@@ -1,0 +1,3 @@
+#!/bin/bash
+export PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128
+docker run --rm -e PYTORCH_CUDA_ALLOC_CONF img python pretrain_gpt.py --micro-batch-size 4

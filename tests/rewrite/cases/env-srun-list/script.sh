@@ -1,0 +1,3 @@
+#!/bin/bash
+export PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128
+srun --export=PATH,HOME,A=1 bash -c "python pretrain_gpt.py --micro-batch-size 4"

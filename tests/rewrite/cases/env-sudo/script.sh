@@ -1,0 +1,3 @@
+#!/bin/bash
+export PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128
+sudo -u trainer python pretrain_gpt.py --micro-batch-size 4
