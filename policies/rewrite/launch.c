@@ -53,9 +53,20 @@ static bool begins_command(const struct rw_cursor *w, size_t at)
     if (name != path &&
         !rw_ends_with(rw_strndup(&w->rw->arena, path, (size_t)(name - path)), "bin/"))
         return false; /* "org/python" names a model */
-    return *next && !rw_word_unknown(w, at) &&
+    return *next && strcmp(next, "--") != 0 && !rw_word_unknown(w, at) &&
            (rw_is_python(name) || rw_in_words(launchers, name) ||
             (shell && (*next == '-' || rw_ends_with(next, ".sh"))));
+}
+
+/* "axolotl train …": what follows are its own arguments ("--launcher torchrun"). */
+static bool has_subcommand(const struct rw_cursor *w)
+{
+    static const char *const starters = "run exec record launch profile";
+    const char *sub = rw_word(w, w->at + 1);
+
+    return isalpha((unsigned char)*sub) && !rw_in_words(starters, sub) &&
+           strspn(sub, "abcdefghijklmnopqrstuvwxyz_-") == strlen(sub) &&
+           !begins_command(w, w->at + 1);
 }
 
 /* A launcher that nobody knows ("flock /tmp/gpu python train.py") shows by the command in it.
@@ -64,7 +75,8 @@ static size_t wrapped(const struct rw_cursor *w)
 {
     const char *name = rw_base_name(rw_word(w, w->at));
 
-    if (rw_is_utility(name) || rw_ends_with(name, ".py") || rw_ends_with(name, ".sh"))
+    if (rw_is_utility(name) || rw_ends_with(name, ".py") || rw_ends_with(name, ".sh") ||
+        has_subcommand(w))
         return 0;
     for (size_t i = w->at + 1; i + 1 < w->cmd->fields.count; i++)
         if (begins_command(w, i))
