@@ -130,31 +130,43 @@ static const char *plain_path(const char *path)
     return path;
 }
 
-const struct rw_written *rw_written_file(const struct rw *rw, const char *path)
+static size_t bucket_of(const char *plain)
 {
-    for (const struct rw_written *file = rw->written; file; file = file->next)
-        if (strcmp(plain_path(file->path), plain_path(path)) == 0)
+    return rw_hash_string(plain, strlen(plain)) % RW_WRITTEN_BUCKETS;
+}
+
+static struct rw_written *find_written(const struct rw *rw, const char *plain)
+{
+    for (struct rw_written *file = rw->written[bucket_of(plain)]; file; file = file->next)
+        if (strcmp(file->path, plain) == 0)
             return file;
     return NULL;
 }
 
+const struct rw_written *rw_written_file(const struct rw *rw, const char *path)
+{
+    return find_written(rw, plain_path(path));
+}
+
 void rw_write_file(struct rw *rw, const char *path, const struct rw_text *text, bool append)
 {
-    const struct rw_written *old = append ? rw_written_file(rw, path) : NULL;
-    struct rw_written *file = rw_alloc(&rw->arena, sizeof(*file));
+    const char *plain = plain_path(path);
+    struct rw_written *file = find_written(rw, plain);
 
-    if (old && old->text && text) {
+    if (!file) {
+        file = rw_alloc(&rw->arena, sizeof(*file));
+        file->path = plain;
+        file->next = rw->written[bucket_of(plain)];
+        rw->written[bucket_of(plain)] = file;
+    } else if (append && file->text && text) {
         struct rw_text *both = rw_alloc(&rw->arena, sizeof(*both));
-        rw_text_append(rw, both, old->text);
+        rw_text_append(rw, both, file->text);
         rw_text_append(rw, both, text);
         text = both;
-    } else if (old) {
+    } else if (append) {
         text = NULL;
     }
-    file->path = path;
     file->text = text;
-    file->next = rw->written;
-    rw->written = file;
 }
 
 /* cat: its input, or files that the script wrote. */

@@ -236,6 +236,7 @@ struct rw_var {
 #define RW_VAR_BUCKETS      1024
 #define RW_FUNCTION_BUCKETS 64
 #define RW_DECISION_BUCKETS 1024
+#define RW_WRITTEN_BUCKETS  1024
 
 struct rw_trail {
     struct rw_var *var;
@@ -449,7 +450,7 @@ struct rw {
     struct rw_capture *capture; /* where output goes; NULL: nobody asks */
     bool lastpipe;              /* the last part of a pipe is no subshell */
     struct rw_function *functions[RW_FUNCTION_BUCKETS];
-    struct rw_written *written;
+    struct rw_written *written[RW_WRITTEN_BUCKETS];
     const struct rw_overlay *overlay; /* read before the files themselves */
     struct rw_call *calls;
     size_t call_count, call_capacity;
@@ -526,7 +527,7 @@ bool rw_printf_text(struct rw *rw, const struct rw_fields *fields, size_t format
  * something or put out what can be known. True: `out` is all that it puts out. */
 bool rw_capture_region(struct rw *rw, const struct rw_buf *buf, uint32_t start, uint32_t end,
                        struct rw_text *out);
-/* The newest file of this name that the script has written; NULL: none. */
+/* The file of this name that the script has written; NULL: none. */
 const struct rw_written *rw_written_file(const struct rw *rw, const char *path);
 /* The file now has this text (NULL: not known which), behind what it had when `append`. */
 void rw_write_file(struct rw *rw, const char *path, const struct rw_text *text, bool append);

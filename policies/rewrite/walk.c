@@ -191,7 +191,7 @@ void rw_walk(struct rw *rw)
 {
     rw_trail_undo(rw, 0);
     memset(rw->functions, 0, sizeof(rw->functions));
-    rw->written = NULL;
+    memset(rw->written, 0, sizeof(rw->written));
     rw->local_count = 0;
     rw->scope = 0;
     rw->capture = NULL;
