@@ -26,6 +26,21 @@ static size_t value_length(const char *text)
     return n;
 }
 
+/* Between the name and the owner of a component stands the set that it is of: " HetJobIdSet=1-2".
+ */
+static const char *before_set(const char *name, const char *end)
+{
+    static const char set[] = " HetJobIdSet=";
+    const size_t length = sizeof(set) - 1;
+    const char *value = end;
+
+    while (value > name && strchr("0123456789-,[]", value[-1]))
+        value--;
+    bool is_set =
+        value < end && (size_t)(value - name) >= length && memcmp(value - length, set, length) == 0;
+    return is_set ? value - length : end;
+}
+
 /* Where the name of the job of this line ends, NULL: there is none. It may hold anything, also what
  * looks like a key ("sweep LR=0.1"); behind it the record says whose the job is, and of which
  * group. */
@@ -37,7 +52,7 @@ static const char *name_end(const char *name)
     for (const char *end = name; (end = strstr(end, owner)) && end < name + line; end++) {
         const char *behind = end + sizeof(owner) - 1;
         if (strncmp(behind + strcspn(behind, " \n"), group, sizeof(group) - 1) == 0)
-            return end;
+            return before_set(name, end);
     }
     return NULL;
 }

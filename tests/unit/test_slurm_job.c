@@ -101,6 +101,9 @@ static void names_of_any_kind(void **state)
     assert_false(is_another(long_name, long_name));
     long_name[300] = 'x';
     assert_true(is_another("n", long_name));
+    /* A component's record has one field more there. */
+    assert_false(is_another("sweep LR=0.1 HetJobIdSet=17-18", "sweep LR=0.1"));
+    assert_false(is_another(" HetJobIdSet=1", ""));
 }
 
 static void a_name_is_no_field(void **state)
@@ -108,7 +111,8 @@ static void a_name_is_no_field(void **state)
     static const char record[] =
         "JobId=7 JobName=a JobState=FAILED Restarts=3 UserId=alice(1000) GroupId=a(1) "
         "JobState=RUNNING Restarts=0 WorkDir=/x\n"
-        "JobId=8 HetJobId=7 JobName=b Restarts=9 UserId=alice(1000) GroupId=a(1) JobState=PENDING "
+        "JobId=8 HetJobId=7 JobName=b Restarts=9 HetJobIdSet=7-8 UserId=alice(1000) GroupId=a(1) "
+        "JobState=PENDING "
         "Restarts=1";
     char word[64];
 
@@ -122,6 +126,10 @@ static void a_name_is_no_field(void **state)
     const char *second = strchr(record, '\n') + 1;
     assert_true(slurm_field(second, "Restarts", word, sizeof(word)));
     assert_string_equal(word, "1");
+    assert_true(slurm_field(second, "HetJobIdSet", word, sizeof(word)));
+    assert_string_equal(word, "7-8");
+    assert_true(slurm_field(second, "JobName", word, sizeof(word)));
+    assert_string_equal(word, "b Restarts=9");
 }
 
 static void how_long_ago(void **state)
