@@ -70,8 +70,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 4)
         return 0;
     struct oom_classifier *classifier = oom_classifier_new(set);
-    int streams[2] = {oom_classifier_open(classifier, "rank_1.log", 1),
-                      oom_classifier_open(classifier, NULL, 1)};
+    int streams[2] = {oom_classifier_open(classifier, "attempt_0/rank_1.log.1", 1),
+                      oom_classifier_open(classifier, data[3] & 4 ? "attempt_1/x" : NULL, 1)};
     size_t portion = (size_t)data[0] * 16 + 1;
     oom_exit_init(&exit_data);
     exit_data.exit_code = data[1];
@@ -83,6 +83,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (oom_classifier_feed(classifier, streams[data[3] & turn & 1], data + at, n))
             abort();
         at += n;
+        if (turn == 2 && (data[3] & 2)) /* it was rotated */
+            streams[0] = oom_classifier_go_on(classifier, streams[0], "attempt_0/rank_1.log");
         if (turn == 3)
             check(classifier, NULL);
     }
