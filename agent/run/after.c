@@ -61,11 +61,8 @@ static int load_lineage(struct run *run, struct attempt *attempt, json_t **row,
     }
     const json_t *lineage = json_object_get(reply, "lineage");
     const json_t *options = json_object_get(lineage, "options");
-    /* What the supervisor captured at the start is kept under this name, and there: the job may
-     * have a home of its own. */
+    /* What the supervisor captured at the start is kept under this name. */
     snprintf(run->cluster, sizeof(run->cluster), "%s", json_get_string(lineage, "cluster", ""));
-    snprintf(run->state_dir, sizeof(run->state_dir), "%s",
-             json_get_string(options, "state_dir", ""));
     run->options.policy = strdup(json_get_string(options, "policy", "auto"));
     run->options.mode = strdup(json_get_string(options, "mode", "auto"));
     run->options.allow = strdup(json_get_string(options, "allow", ""));

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "agent/head/service.h"
-#include "agent/lib/paths.h"
 #include "policies/jsontext.h"
 
 /* Those that Slurm gave us on this node, times the nodes. */
@@ -72,10 +71,6 @@ static json_t *options_of(const struct run *run)
         json_object_set_new(options, "step_back", json_true());
     if (o->max_retries >= 0)
         json_object_set_new(options, "max_retries", json_integer(o->max_retries));
-    /* For who comes after this process, with an environment of his own (capture.c). */
-    char state_dir[sizeof(run->state_dir)];
-    if (o->in_job && paths_state_dir(state_dir, sizeof(state_dir), NULL) == 0)
-        json_object_set_new(options, "state_dir", oom_json_text(state_dir));
     return options;
 }
 

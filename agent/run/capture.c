@@ -32,11 +32,9 @@ static const char *const kinds[] = {"args", "dir", "options", "script", "env"};
 static int capture_path_of(const struct run *run, const char *job, const char *kind, char *out,
                            size_t size)
 {
-    char directory[sizeof(run->state_dir)];
+    char directory[3000];
 
-    if (*run->state_dir)
-        strcpy(directory, run->state_dir);
-    else if (paths_state_dir(directory, sizeof(directory), NULL) < 0)
+    if (paths_state_dir(directory, sizeof(directory), NULL) < 0)
         return -1;
     int n = snprintf(out, size, "%s/%s-%s.%s", directory, *run->cluster ? run->cluster : "slurm",
                      job, kind);

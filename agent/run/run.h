@@ -218,11 +218,9 @@ struct run {
     bool orphan;            /* then: the scheduler has not noticed that the job is dead */
     const char *once_more;  /* then: why the attempt is started a second time (acted.h); NULL */
     char log_path[4096];    /* then: the job's output; "" not known */
-    char state_dir[3000]; /* then: where the supervisor kept the job; "" where it would be kept now
-                           */
-    json_t *places;       /* output_places of this attempt's start */
-    bool late;            /* a report of the start was left for the agent */
-    bool head_away;       /* it gave no answer when the attempt was to begin */
+    json_t *places;         /* output_places of this attempt's start */
+    bool late;              /* a report of the start was left for the agent */
+    bool head_away;         /* it gave no answer when the attempt was to begin */
     bool untold; /* the head or the scheduler did not answer at the end: somebody acts later */
     struct policy_set prefetched;    /* for the next decision; empty: not yet */
     struct oom_policy *proof_policy; /* whose edits are in force; NULL on first attempts */

@@ -300,18 +300,3 @@ def test_a_new_job_that_was_forgotten(cluster, work, script):
     assert story["lineage"]["state"] == "completed", (story["lineage"], job.output())
     assert "had forgotten the job before" in story["attempts"][1]["acted"]
     assert len(kinds.runs(work)) == 2
-
-
-@pytest.mark.parametrize("variable", ["XDG_STATE_HOME", "HOME"])
-def test_a_home_of_the_jobs_own(cluster, work, script, variable):
-    """The agent's own environment says nothing of it, and what a new job needs was kept there."""
-    path, memory = kinds.write_job(work, script, "oomrun killed")
-    home = work / "home"
-    home.mkdir()
-    os.chown(home, OWNER.pw_uid, OWNER.pw_gid)
-    job = cluster.sbatch(work, "--oom-retry=relax", "--no-requeue", f"--mem={memory}",
-                         f"--export=ALL,{variable}={home}", path, "an argument")
-    story = wait_over(cluster, job)
-    assert story["lineage"]["state"] == "completed", (story["lineage"], job.output())
-    assert [attempt["mode"] for attempt in story["attempts"]] == ["first", "resubmit"]
-    assert [arguments for _, _, arguments in kinds.runs(work)] == ["an argument"] * 2
