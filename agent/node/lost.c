@@ -19,6 +19,7 @@
 #include "agent/lib/urlquery.h"
 #include "agent/node/local.h"
 #include "agent/node/node.h"
+#include "agent/sched/slurm_fields.h"
 
 /* The machine of an attempt is asked first: the job's files may be there alone. */
 enum { HEAD_CALL_MS = 5000, QUIET_MS = 10000, QUIET_ELSEWHERE_MS = 30000 };
@@ -129,15 +130,12 @@ static bool is_quiet(const json_t *attempt, int64_t now_ms, int64_t for_ms)
 /* Is there something to do for an attempt that nobody has touched for a while? */
 static bool is_lost(const json_t *attempt, const char *state)
 {
-    bool held = strcmp(state, "HELD") == 0, waiting = held || strcmp(state, "PENDING") == 0;
-
-    if (strcmp(state, "RUNNING") == 0 || strcmp(state, "SUSPENDED") == 0 ||
-        strcmp(state, "COMPLETING") == 0)
-        return false;
-    if (!waiting || held)
+    /* A job that is not listed has been purged. */
+    if (!*state || slurm_state_is_over(state) || strcmp(state, "HELD") == 0)
         return true;
     /* Queued again by the supervisor; its change of resources may not have been made. */
-    return !is_running(attempt) && strcmp(json_get_string(attempt, "mode", ""), "requeue") == 0 &&
+    return strcmp(state, "PENDING") == 0 && !is_running(attempt) &&
+           strcmp(json_get_string(attempt, "mode", ""), "requeue") == 0 &&
            !json_get_bool(attempt, "done", false);
 }
 

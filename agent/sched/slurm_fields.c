@@ -5,56 +5,75 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where a value ends: values may hold blanks ("JobName=my run"), keys begin with a capital and end
- * at '='. */
-static size_t value_length(const char *text)
+/* Values may hold blanks ("WorkDir=/my runs"), keys begin with a capital and end at '='. */
+static const char *value_end(const char *text, const char *line_end)
 {
-    size_t n = 0;
-
-    for (; text[n] && text[n] != '\n'; n++) {
-        const char *p = text + n;
-        if (*p != ' ' || !isupper((unsigned char)p[1]))
+    for (; text < line_end; text++) {
+        const char *p = text + 1;
+        if (*text != ' ' || !isupper((unsigned char)*p))
             continue;
-        p++;
         while (isalnum((unsigned char)*p) || strchr("/:_", *p ? *p : '!'))
             p++;
         if (*p == '=')
             break;
     }
-    while (n > 0 && text[n - 1] == ' ')
-        n--;
-    return n;
+    return text;
 }
 
-/* Between the name and the owner of a component stands the set that it is of: " HetJobIdSet=1-2".
- */
-static const char *before_set(const char *name, const char *end)
+static const char *find_in(const char *text, const char *end, const char *words)
 {
-    static const char set[] = " HetJobIdSet=";
-    const size_t length = sizeof(set) - 1;
-    const char *value = end;
-
-    while (value > name && strchr("0123456789-,[]", value[-1]))
-        value--;
-    bool is_set =
-        value < end && (size_t)(value - name) >= length && memcmp(value - length, set, length) == 0;
-    return is_set ? value - length : end;
+    return memmem(text, (size_t)(end - text), words, strlen(words));
 }
 
 /* Where the name of the job of this line ends, NULL: there is none. It may hold anything, also what
- * looks like a key ("sweep LR=0.1"); behind it the record says whose the job is, and of which
- * group. */
+ * looks like a key ("sweep LR=0.1"); behind it the record says of which components a heterogeneous
+ * job is made, whose the job is, and of which group. */
 static const char *name_end(const char *name)
 {
-    static const char owner[] = " UserId=", group[] = " GroupId=";
-    size_t line = strcspn(name, "\n");
+    static const char owner[] = " UserId=", group[] = " GroupId=", components[] = " HetJobIdSet=";
+    const char *line_end = name + strcspn(name, "\n");
 
-    for (const char *end = name; (end = strstr(end, owner)) && end < name + line; end++) {
+    for (const char *end = name; (end = find_in(end, line_end, owner)); end++) {
         const char *behind = end + sizeof(owner) - 1;
-        if (strncmp(behind + strcspn(behind, " \n"), group, sizeof(group) - 1) == 0)
-            return before_set(name, end);
+        if (strncmp(behind + strcspn(behind, " \n"), group, sizeof(group) - 1) != 0)
+            continue;
+        const char *last = end;
+        while (last > name && last[-1] != ' ')
+            last--;
+        if (last > name && strncmp(last - 1, components, sizeof(components) - 1) == 0)
+            end = last - 1;
+        return end;
     }
     return NULL;
+}
+
+/* Likewise; in the record of a batch job StdErr comes behind the comment. */
+static const char *comment_end(const char *comment)
+{
+    static const char *const followers[] = {
+        " StdErr=", " AdminComment=", " SystemComment=", " Extra="};
+    const char *line_end = comment + strcspn(comment, "\n"), *found = NULL;
+
+    for (size_t i = 0; i < sizeof(followers) / sizeof(followers[0]); i++) {
+        const char *at = find_in(comment, found ? found : line_end, followers[i]);
+        found = at ? at : found;
+    }
+    return found;
+}
+
+static size_t value_length(const char *text, const char *key)
+{
+    const char *end = strcmp(key, "JobName") == 0 ? name_end(text) : NULL;
+
+    if (end)
+        return (size_t)(end - text);
+    if (strcmp(key, "Comment") == 0)
+        end = comment_end(text);
+    if (!end)
+        end = value_end(text, text + strcspn(text, "\n"));
+    while (end > text && end[-1] == ' ')
+        end--;
+    return (size_t)(end - text);
 }
 
 /* Is this a part of the job's name? */
@@ -78,8 +97,7 @@ bool slurm_field(const char *text, const char *key, char *out, size_t size)
         if (p[length] != '=' || (p > text && p[-1] != ' ' && p[-1] != '\n') || in_name(text, p))
             continue;
         p += length + 1;
-        const char *end = strcmp(key, "JobName") == 0 ? name_end(p) : NULL;
-        size_t n = end ? (size_t)(end - p) : value_length(p);
+        size_t n = value_length(p, key);
         if (n >= size)
             n = size - 1;
         memcpy(out, p, n);
@@ -111,10 +129,27 @@ int64_t slurm_mib(const char *text)
     }
 }
 
+bool slurm_state_is_over(const char *state)
+{
+    static const char *const ends[] = {"COMPLETED",     "CANCELLED", "FAILED",    "TIMEOUT",
+                                       "NODE_FAIL",     "PREEMPTED", "BOOT_FAIL", "DEADLINE",
+                                       "OUT_OF_MEMORY", "REVOKED"};
+
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+        if (strncmp(state, ends[i], strlen(ends[i])) == 0)
+            return true;
+    return false;
+}
+
 void slurm_plain_id(char *id)
 {
     char *open = strchr(id, '['), *close = open ? strchr(open, ']') : NULL;
+    char *limit = close ? memchr(open, '%', (size_t)(close - open)) : NULL;
 
+    if (limit) {
+        memmove(limit, close, strlen(close) + 1);
+        close = limit;
+    }
     if (!close || close[1] || strspn(open + 1, "0123456789") != (size_t)(close - open - 1))
         return;
     memmove(open, open + 1, (size_t)(close - open - 1));

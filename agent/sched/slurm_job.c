@@ -63,8 +63,6 @@ static char *array_text(const char *task, struct oom_error *err)
 
 int slurm_job_read(struct slurm_job *job, const char *id, bool settle, struct oom_error *err)
 {
-    static const char *const live[] = {"PENDING",     "RUNNING",  "SUSPENDED", "COMPLETING",
-                                       "CONFIGURING", "RESIZING", NULL};
     char restarts[16] = "0";
 
     *job = (struct slurm_job){.text = job_text(id, settle, err)};
@@ -78,7 +76,7 @@ int slurm_job_read(struct slurm_job *job, const char *id, bool settle, struct oo
     slurm_field(job->text, "JobState", job->state, sizeof(job->state));
     slurm_field(job->text, "Restarts", restarts, sizeof(restarts));
     job->restarts = atoi(restarts);
-    job->over = !is_one_of(job->state, live);
+    job->over = slurm_state_is_over(job->state);
     return 0;
 }
 

@@ -47,6 +47,21 @@ const struct oom_edit *slurm_memory_edit(const struct oom_edits *edits,
     return NULL;
 }
 
+bool slurm_memory_suffices(const char *record, const struct slurm_memory *memory,
+                           const struct oom_edit *wanted)
+{
+    int64_t mib = -1;
+
+    return slurm_memory_of(record, &mib) == memory && mib >= atoll(wanted->new_value);
+}
+
+bool slurm_memory_is_all(const char *record)
+{
+    char word[32];
+
+    return slurm_field(record, "MinMemoryNode", word, sizeof(word)) && strcmp(word, "0") == 0;
+}
+
 static void set_mib(struct oom_values *facts, const char *name, int64_t mib)
 {
     char text[32];

@@ -22,6 +22,13 @@ const struct slurm_memory *slurm_memory_of(const char *record, int64_t *mib);
 const struct oom_edit *slurm_memory_edit(const struct oom_edits *edits,
                                          const struct slurm_memory **memory);
 
+/* It asks for as much already, or for more: its owner may have raised it meanwhile. */
+bool slurm_memory_suffices(const char *record, const struct slurm_memory *memory,
+                           const struct oom_edit *wanted);
+
+/* "--mem=0": all that a node has. */
+bool slurm_memory_is_all(const char *record);
+
 /* The knobs, and "slurm.mem_mib": what the job has on each node. */
 void slurm_memory_facts(const char *record, struct oom_values *facts);
 

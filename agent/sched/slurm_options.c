@@ -93,13 +93,14 @@ static int add_memory(struct slurm_options *out, const char *text,
     int64_t mib = -1;
     char value[32];
 
-    if (changed && (!slurm_is_heterogeneous(text) || slurm_component_is_meant(text, changed))) {
+    if (changed && (slurm_is_heterogeneous(text) ? slurm_component_is_meant(text, changed)
+                                                 : !slurm_memory_suffices(text, wanted, changed))) {
         snprintf(value, sizeof(value), "%sM", changed->new_value);
         return slurm_options_add(out, wanted->option, value);
     }
     has = slurm_memory_of(text, &mib);
     if (!has)
-        return 0;
+        return slurm_memory_is_all(text) ? slurm_options_add(out, "mem", "0") : 0;
     snprintf(value, sizeof(value), "%lldM", (long long)mib);
     return slurm_options_add(out, has->option, value);
 }
@@ -293,6 +294,10 @@ int slurm_options_from_text(const char *text, const char *submitted,
     bool known = slurm_submitted_read(submitted, &asked);
     char job[64] = "", *copy = strdup(text);
 
+    /* A comment may hold line feeds; each component's line begins with its id. */
+    for (char *feed = copy ? strchr(copy, '\n') : NULL; feed; feed = strchr(feed + 1, '\n'))
+        if (feed[1] && strncmp(feed + 1, "JobId=", strlen("JobId=")) != 0)
+            *feed = ' ';
     int rc = copy ? add_components(out, copy, known ? &asked : NULL, resources, mark) : -1;
     free(copy);
     if (known)

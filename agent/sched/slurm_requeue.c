@@ -43,12 +43,10 @@ static int change_memory(const char *job, const struct oom_edit *edit,
     snprintf(mem, sizeof(mem), "%s=%s", memory->field, edit->new_value);
     if (child_expect(show, CALL_MS, &text, err) < 0)
         return -1;
-    if (!memory->by_update) {
-        /* Right already where the job was submitted with it. */
-        int64_t mib = -1;
-        const struct slurm_memory *has = slurm_memory_of(text, &mib);
-        if (has != memory || mib != atoll(edit->new_value))
-            rc = oom_errorf(err, "Slurm cannot change --%s of a job that it has", memory->option);
+    if (!slurm_is_heterogeneous(text) && slurm_memory_suffices(text, memory, edit)) {
+        rc = 0;
+    } else if (!memory->by_update) {
+        rc = oom_errorf(err, "Slurm cannot change --%s of a job that it has", memory->option);
     } else if (!slurm_is_heterogeneous(text)) {
         rc = change(job, mem, err);
     } else {
@@ -141,10 +139,8 @@ int slurm_requeue(const char *job, int restart, const struct oom_edits *resource
     slurm_field(text, "Reason", reason, sizeof(reason));
     free(text);
     bool pending = strcmp(state, "PENDING") == 0;
-    bool live = strcmp(state, "RUNNING") == 0 || strcmp(state, "COMPLETING") == 0 ||
-                strcmp(state, "SUSPENDED") == 0;
     bool asked = atoi(restarts) > restart;
-    if (!pending && !live && !asked)
+    if (slurm_state_is_over(state) && !asked)
         return requeue_ended(job, resources, err);
     void (*old_term)(int) = signal(SIGTERM, SIG_IGN);
     void (*old_cont)(int) = signal(SIGCONT, SIG_IGN);
