@@ -79,6 +79,8 @@ static void exec_child(const char *const *argv, bool (*drops)(const char *variab
     sigset_t none;
 
     forget(drops);
+    /* As long as it is: Slurm's programs cut the list of an array's tasks after 64 bytes. */
+    setenv("SLURM_BITSTR_LEN", "0", 1);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);

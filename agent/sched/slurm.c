@@ -64,9 +64,9 @@ static void set_fact(struct oom_values *facts, const char *name, int64_t value)
 /* The most memory that any node of the partition has, bounded by MaxMemPerNode. */
 static int64_t partition_max_mib(const char *partition)
 {
-    const char *show[] = {"scontrol", "-o", "show", "partition", partition, NULL};
+    const char *show[] = {"scontrol", "-a", "-o", "show", "partition", partition, NULL};
     /* Exact: without -e nodes of different memory are one line, "300+". */
-    const char *nodes[] = {"sinfo", "-h", "-e", "-p", partition, "-o", "%m", NULL};
+    const char *nodes[] = {"sinfo", "-h", "-a", "-e", "-p", partition, "-o", "%m", NULL};
     char *text = NULL, word[64];
     int64_t most = -1;
 
@@ -265,7 +265,7 @@ static int cancel(const char *job, struct oom_error *err)
 
 static int end_steps(const char *job, struct oom_error *err)
 {
-    const char *list[] = {"squeue", "-h", "-s", "-j", job, "-o", "%i", NULL};
+    const char *list[] = {"squeue", "-h", "-a", "-s", "-j", job, "-o", "%i", NULL};
     struct timespec nap = {0, 100 * 1000 * 1000};
     int64_t deadline_ms = elapsed_ms() + 30000;
 

@@ -2,18 +2,31 @@
  *
  * Slurm judges a dependency once and keeps the verdict, but takes a new one for a pending job at
  * any time. Seen on 22.05: an array with aftercorr has a record for each task, and a dependency on
- * "12_3" is accepted like one on "12". */
+ * "12_3" is accepted like one on "12". Jobs of hidden partitions are listed only where all are
+ * asked for. */
 #include "agent/sched/slurm_dependents.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "agent/lib/child.h"
+#include "agent/lib/elapsed.h"
+#include "agent/lib/paths.h"
 #include "agent/sched/slurm_fields.h"
 
 /* A word of a command line is at most 128 KiB long. */
-enum { CALL_MS = 10000, MAX_DEPENDENCY_BYTES = 120 * 1024 };
+enum {
+    CALL_MS = 10000,
+    MAX_DEPENDENCY_BYTES = 120 * 1024,
+    TURN_MS = 30000,
+    SETTLE_MS = 300, /* what a slow scontrol takes */
+    SETTLE_FOR_MS = 20000,
+};
 
 struct text {
     char *bytes;
@@ -135,7 +148,8 @@ static int other_tasks(const char *job, char *out, size_t size, struct oom_error
     if (!task)
         return 0;
     snprintf(array, sizeof(array), "%.*s", (int)(task - job), job);
-    const char *argv[] = {"squeue", "-h", "-r", "-t", "all", "-j", array, "-o", "%i|%T", NULL};
+    const char *argv[] = {"squeue", "-h",  "-a", "-r",    "-t", "all",
+                          "-j",     array, "-o", "%i|%T", NULL};
     if (child_expect(argv, CALL_MS, &list, err) < 0)
         return -1;
     for (char *save = NULL, *line = strtok_r(list, "\n", &save); line;
@@ -154,16 +168,24 @@ static int other_tasks(const char *job, char *out, size_t size, struct oom_error
     return text.full;
 }
 
+/* `job` may be an array with all of its tasks: "12_[1,3,5,...]". */
 static int update(const char *job, const char *dependency, struct oom_error *err)
 {
-    char id[96], *option = NULL;
+    char *id = NULL, *option = NULL;
+    int rc = -1;
 
-    snprintf(id, sizeof(id), "JobId=%s", job);
-    if (asprintf(&option, "Dependency=%s", dependency) < 0)
-        return oom_errorf(err, "out of memory");
-    const char *argv[] = {"scontrol", "update", id, option, NULL};
-    int rc = child_expect(argv, CALL_MS, NULL, err);
-    free(option);
+    if (asprintf(&id, "JobId=%s", job) < 0) {
+        oom_errorf(err, "out of memory");
+        return -1;
+    }
+    if (asprintf(&option, "Dependency=%s", dependency) < 0) {
+        oom_errorf(err, "out of memory");
+    } else {
+        const char *argv[] = {"scontrol", "update", id, option, NULL};
+        rc = child_expect(argv, CALL_MS, NULL, err);
+        free(option);
+    }
+    free(id);
     return rc;
 }
 
@@ -195,11 +217,67 @@ static int repoint_all(const struct slurm_replacement *replacement, char *list, 
     return changed;
 }
 
+/* Two jobs that failed at the same time, say tasks of one array, may have the same dependent, and
+ * Slurm takes its whole list anew: who wrote last would take back what the other one wrote after he
+ * had read. So an owner's supervisors take turns, as far as they see the same state directory (one
+ * machine, or a home that nodes share). -1: it cannot be had, or not in time. */
+static int take_turn(void)
+{
+    struct timespec nap = {0, 20 * 1000000L};
+    struct flock turn = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    int64_t deadline_ms = elapsed_ms() + TURN_MS;
+    char directory[3000], path[4096];
+
+    if (paths_state_dir(directory, sizeof(directory), NULL) < 0)
+        return -1;
+    snprintf(path, sizeof(path), "%s/dependents.lock", directory);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    while (fd >= 0 && fcntl(fd, F_SETLK, &turn) < 0) {
+        if ((errno != EAGAIN && errno != EACCES) || elapsed_ms() > deadline_ms) {
+            close(fd);
+            return -1;
+        }
+        nanosleep(&nap, NULL);
+    }
+    return fd;
+}
+
+static int repoint_once(const struct slurm_replacement *replacement, char *dependency,
+                        struct oom_error *err)
+{
+    const char *pending[] = {"squeue", "-h", "-a", "-t", "PD", "-o", "%i|%E", NULL};
+    char *list = NULL;
+    int turn = take_turn(), changed = -1;
+
+    if (child_expect(pending, CALL_MS, &list, err) == 0)
+        changed = repoint_all(replacement, list, dependency, err);
+    free(list);
+    if (turn >= 0)
+        close(turn);
+    return changed;
+}
+
+/* On machines that share nothing turns cannot be taken: it is looked again a moment later, until
+ * nobody waits for the old job. */
+static int repoint_until_all(const struct slurm_replacement *replacement, char *dependency,
+                             struct oom_error *err)
+{
+    bool moves = strcmp(replacement->old_job, replacement->new_job) != 0;
+    int64_t deadline_ms = elapsed_ms() + SETTLE_FOR_MS;
+    struct timespec nap = {0, SETTLE_MS * 1000000L};
+    int changed = repoint_once(replacement, dependency, err), all = changed;
+
+    while (changed > 0 && moves && elapsed_ms() < deadline_ms) {
+        nanosleep(&nap, NULL);
+        changed = repoint_once(replacement, dependency, err);
+        all += changed > 0 ? changed : 0;
+    }
+    return changed < 0 ? -1 : all;
+}
+
 int slurm_dependents_repoint(const char *old_job, const char *new_job, struct oom_error *err)
 {
-    const char *pending[] = {"squeue", "-h", "-t", "PD", "-o", "%i|%E", NULL};
     char *others = malloc(MAX_DEPENDENCY_BYTES), *dependency = malloc(MAX_DEPENDENCY_BYTES);
-    char *list = NULL;
     int changed = -1;
 
     if (!others || !dependency) {
@@ -207,10 +285,9 @@ int slurm_dependents_repoint(const char *old_job, const char *new_job, struct oo
     } else {
         int rc = other_tasks(old_job, others, MAX_DEPENDENCY_BYTES / 2, err);
         struct slurm_replacement replacement = {old_job, new_job, rc > 0 ? NULL : others};
-        if (rc >= 0 && child_expect(pending, CALL_MS, &list, err) == 0)
-            changed = repoint_all(&replacement, list, dependency, err);
+        if (rc >= 0)
+            changed = repoint_until_all(&replacement, dependency, err);
     }
-    free(list);
     free(others);
     free(dependency);
     return changed;

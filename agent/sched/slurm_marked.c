@@ -15,7 +15,7 @@ int slurm_find_marked(const char *mark, const char *except, char *job, size_t si
                       struct oom_error *err)
 {
     char uid[16];
-    const char *list[] = {"squeue", "-h", "-u", uid, "-o", "%i|%k", NULL};
+    const char *list[] = {"squeue", "-h", "-a", "-u", uid, "-o", "%i|%k", NULL};
     char *text = NULL;
     int found = 0;
 
