@@ -208,7 +208,6 @@ static int finish_running(struct run *run, struct attempt *attempt, const json_t
                           struct oom_error *err)
 {
     const json_t *logs = json_object_get(json_object_get(row, "evidence"), "log");
-    char other[4096];
 
     /* The controller has forgotten that it had started it; a requeuehold of its owner would have
      * raised the count. */
@@ -230,18 +229,26 @@ static int finish_running(struct run *run, struct attempt *attempt, const json_t
     if (new_classifier_for(run, err) < 0 || after_open_script(run, err) < 0)
         return -1;
     fill_exit(run, attempt, job, options);
-    if (slurm_field(job->text, "StdOut", run->log_path, sizeof(run->log_path))) {
+    if (*run->log_path)
         after_feed_log(run, run->log_path, logs);
+    if (*run->error_path)
+        after_feed_log(run, run->error_path, logs);
+    if (*run->log_path)
         after_speak_into(run->log_path);
-    }
-    if (slurm_field(job->text, "StdErr", other, sizeof(other)) && strcmp(run->log_path, other) != 0)
-        after_feed_log(run, other, logs);
     /* While the job is COMPLETING its state does not tell; its supervisor has, if it was told. */
     int told = (int)json_integer_value(json_object_get(json_object_get(row, "evidence"), "told"));
     if (told > 0 || slurm_job_ended_by_others(job))
         attempt->ended_by_signal = told > 0 && told < NSIG ? told : SIGTERM;
     next_after(run, attempt);
     return 0;
+}
+
+static void find_logs(struct run *run, const struct slurm_job *job)
+{
+    slurm_field(job->text, "StdOut", run->log_path, sizeof(run->log_path));
+    if (slurm_field(job->text, "StdErr", run->error_path, sizeof(run->error_path)) &&
+        strcmp(run->log_path, run->error_path) == 0)
+        run->error_path[0] = '\0';
 }
 
 int after_main(struct run *run, const struct after_options *options)
@@ -287,6 +294,7 @@ int after_main(struct run *run, const struct after_options *options)
     }
     if (slurm_field(job.text, "WorkDir", directory, sizeof(directory)) && chdir(directory) < 0)
         fprintf(stderr, "oomrun: cannot enter %s: %s\n", directory, strerror(errno));
+    find_logs(run, &job);
     if (intended && former && after_waits_for_release(&job, &attempt))
         rc = after_let_go(run, &attempt, json_get_string(former, "job", ""), &err);
     else if (intended)

@@ -177,6 +177,11 @@ const char *output_name(const struct output *output)
     return output ? output->streams[0].name : "the job's output";
 }
 
+const char *output_name_of(const struct output *output, int i)
+{
+    return i < output->count ? output->streams[i].name : "";
+}
+
 int output_stream(const struct output *output, const char *name)
 {
     for (int i = 0; output && name && i < output->count; i++)

@@ -10,8 +10,46 @@
 #include "agent/lib/files.h"
 #include "agent/run/capture.h"
 #include "agent/run/run.h"
+#include "agent/sched/slurm_fields.h"
+#include "agent/sched/slurm_job.h"
 #include "agent/sched/slurm_marked.h"
 #include "agent/sched/slurm_options.h"
+
+/* Of what the job was submitted with, without the script's arguments; false: from no file. */
+static bool directory_of_script(const struct run *run, char *const *args, char *out, size_t size)
+{
+    struct oom_error err = {""};
+    struct slurm_job job;
+    bool found = slurm_job_read(&job, run->job, false, &err) == 0 && job.text &&
+                 slurm_field(job.text, "Command", out, size) && out[0] == '/';
+    size_t used = found ? strlen(out) : 0, words = 0;
+
+    for (; args && *args; args++)
+        words += 1 + strlen(*args);
+    slurm_job_free(&job);
+    if (words >= used || (words > 0 && out[used - words] != ' '))
+        return false;
+    out[used - words] = '\0';
+    *strrchr(out, '/') = '\0';
+    return true;
+}
+
+/* Beside the one that it replaces, as scripts look for their own directory in the job's record
+ * (Command); where that cannot be written, in /tmp. */
+static int write_script(const struct run *run, char *const *args, char *path, size_t size,
+                        struct oom_error *err)
+{
+    static const char name[] = "/.oomrun-submit-XXXXXX";
+    const char *bytes = run->launch.script_bytes;
+    size_t length = run->launch.script_length;
+
+    if (directory_of_script(run, args, path, size - sizeof(name))) {
+        strcat(path, name);
+        if (file_write_temporary(path, bytes, length, 0600, NULL) == 0)
+            return 0;
+    }
+    return file_write_in_tmp("oomrun-submit", bytes, length, 0600, path, size, err);
+}
 
 /* The plugin's own options came by command line or environment, or stand in the script; said again
  * they hold in any case. */
@@ -50,9 +88,7 @@ static int submit(struct run *run, const struct oom_edits *resources, const char
     } else if (opt_in_again(run, &options, err) == 0 &&
                slurm_options_of(run->job, asked ? asked[0] : NULL, resources, mark, &options,
                                 err) == 0 &&
-               file_write_in_tmp("oomrun-submit", run->launch.script_bytes,
-                                 run->launch.script_length, 0600, script, sizeof(script),
-                                 err) == 0) {
+               write_script(run, args, script, sizeof(script), err) == 0) {
         struct sched_submission submission = {
             .script = script,
             .args = (const char *const *)args,

@@ -170,6 +170,9 @@ int64_t output_lines(const struct output *output, int i);
 /* "slurm-4711.out" or "standard output", for messages; `output` may be NULL. */
 const char *output_name(const struct output *output);
 
+/* The same of the stream with that number: 1 is errors, where they go elsewhere; else "". */
+const char *output_name_of(const struct output *output, int i);
+
 /* --- attempt.c ---------------------------------------------------------------------------------
  */
 
@@ -218,6 +221,7 @@ struct run {
     bool orphan;            /* then: the scheduler has not noticed that the job is dead */
     const char *once_more;  /* then: why the attempt is started a second time (acted.h); NULL */
     char log_path[4096];    /* then: the job's output; "" not known */
+    char error_path[4096];  /* then: its errors, where they go elsewhere; else "" */
     json_t *places;         /* output_places of this attempt's start */
     bool late;              /* a report of the start was left for the agent */
     bool head_away;         /* it gave no answer when the attempt was to begin */

@@ -4,6 +4,7 @@
  * new job. Each deed is noted at the head before and after, and can be repeated. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/lib/acted.h"
 #include "agent/lib/files.h"
@@ -61,17 +62,28 @@ int next_note(struct run *run, int64_t lineage, int64_t number, const char *key,
 
 /* A requeue truncates the job's output unless --open-mode=append was asked for, which neither the
  * job's record nor the descriptor tells (Slurm 22.05 opens it with O_APPEND in both modes): what
- * this attempt wrote stays beside it as <output>.attempt-N. */
-static void keep_log(struct run *run, int64_t number)
+ * this attempt wrote stays beside it as <output>.attempt-N. `again`: unless somebody else, who was
+ * lost since, has kept it. */
+static void keep_log(const char *path, int64_t number, bool again)
 {
-    const char *path = run->output ? output_name(run->output) : run->log_path;
     char kept[4200];
 
     if (path[0] != '/')
         return;
     snprintf(kept, sizeof(kept), "%s.attempt-%lld", path, (long long)number);
+    if (again && access(kept, F_OK) == 0)
+        return;
     if (file_copy_tail(path, kept, MAX_KEPT_LOG_BYTES) == 0)
         say("what attempt %lld wrote is kept in %s", (long long)number, kept);
+}
+
+static void keep_logs(const struct run *run, const struct attempt *attempt, int64_t next_number)
+{
+    bool again = run->after && attempt->number == next_number;
+    int64_t number = again ? next_number - 1 : attempt->number;
+
+    keep_log(run->output ? output_name_of(run->output, 0) : run->log_path, number, again);
+    keep_log(run->output ? output_name_of(run->output, 1) : run->error_path, number, again);
 }
 
 static enum next stopped(struct run *run, const struct attempt *attempt, int64_t number,
@@ -147,7 +159,7 @@ static enum next next_leave(struct run *run, struct attempt *attempt,
         return NEXT_STOP;
     if (decision->mode != OOM_MODE_RESUBMIT && !is_set_false(run, "requeue_allowed")) {
         if (!run->once_more)
-            keep_log(run, run->after && attempt->number == number ? number - 1 : attempt->number);
+            keep_logs(run, attempt, number);
         next_note(run, attempt->lineage, number, "acted", "asking the scheduler to queue it again");
         if (run->sched->requeue(run->job, run->restart, &resources, &err) == 0) {
             snprintf(text, sizeof(text), ACTED_QUEUED "%s", again);
