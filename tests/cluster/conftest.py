@@ -167,7 +167,8 @@ def cluster():
                       f"rm {home}/prolog-fails\nexit 1\n")
     prolog.chmod(0o755)
     one = Cluster(home / "c", "--conf", f"Prolog={prolog}", "--conf",
-                  "PartitionName=small Nodes=ALL MaxMemPerNode=200 MaxTime=60 State=UP")
+                  "PartitionName=small Nodes=ALL MaxMemPerNode=200 MaxTime=60 State=UP", "--conf",
+                  "PartitionName=hidden Nodes=ALL MaxTime=60 State=UP Hidden=YES")
     try:
         one.start()
         yield one

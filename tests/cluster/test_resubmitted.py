@@ -14,8 +14,7 @@ from kinds import is_over, runs, write_job
 
 # What differs between any two jobs.
 OWN = re.compile(r"(?!TimeLimit|TimeMin)\w*Time|JobId|HetJobId(Set)?|JobState|Reason|(Derived)?ExitCode|Priority|"
-                 r"AllocNode:Sid|NodeList|BatchHost|Nodes|CPU_IDs|LastSchedEval|Scheduler|Command|Comment|Std(Out|Err)|"
-                 r"MinMemory(CPU|Node)")
+                 r"AllocNode:Sid|NodeList|BatchHost|Nodes|CPU_IDs|LastSchedEval|Scheduler|Command|Comment|Std(Out|Err)")
 OWN_VARIABLES = re.compile(r"SLURM(D|_JOB|_TASK|_TOPOLOGY)?_?(ID|_?NODENAME|ADDR|_?NODELIST|PID)|SLURM_JOBID|"
                            r"HOSTNAME|OOMRETRY_ATTEMPT|_")
 # Tells the job what its options were.
@@ -67,7 +66,11 @@ def twice(cluster, work, script, *options, env=None):
 
 
 def told(job):
-    return {key: value for key, value in job.record().items() if not OWN.fullmatch(key)}
+    """Also of the words of its name and comment that look like Slurm's."""
+    record = job.record()
+    # Scripts look for their own directory there.
+    record["directory"] = os.path.dirname(record["Command"])
+    return {key: value for key, value in record.items() if not OWN.fullmatch(key)}
 
 
 def environment(work, job):
@@ -82,7 +85,8 @@ def environment(work, job):
      "--hint=nomultithread", "--comment=two words", "--gpu-bind=closest", "--profile=none", "--delay-boot=3"],
     ["--gpus-per-task=1", "-n", "2", "--mem=300", "-s", "--cpu-freq=high", "-m", "cyclic", "--threads-per-core=1"],
     ["--gpus-per-node=a", "--export=NONE"],
-], ids=["gpus", "tasks", "per task", "variables"])
+    ["--mem=0", "-J", "llama lr=1e-4 BS=32", "--comment=for A=1 Team=b"],
+], ids=["gpus", "tasks", "per task", "variables", "words"])
 def test_options(cluster, work, script, options):
     env = None
     if "--export=NONE" in options:
