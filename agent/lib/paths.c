@@ -73,38 +73,53 @@ static bool is_ours(const char *path)
            !(st.st_mode & S_IWOTH) && access(path, W_OK | X_OK) == 0;
 }
 
-/* Accounts of services have no home. A directory of that name may be somebody else's trap: it must
- * be ours and closed. */
-static int homeless_dir(char *out, size_t size, struct oom_error *err)
+/* A directory of that name may be somebody else's trap: it must be ours and closed. */
+int paths_spare_dir(bool make, char *out, size_t size, struct oom_error *err)
 {
     struct stat st;
 
     snprintf(out, size, "/var/tmp/oomretry-%u", (unsigned)geteuid());
-    if ((mkdir(out, 0700) < 0 && errno != EEXIST) || lstat(out, &st) < 0)
+    if ((make && mkdir(out, 0700) < 0 && errno != EEXIST) || lstat(out, &st) < 0)
         return oom_errorf(err, "cannot make the state directory %s: %s", out, strerror(errno));
     if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077))
         return oom_errorf(err, "%s is not a closed directory of this user's", out);
     return 0;
 }
 
-int paths_state_dir(char *out, size_t size, struct oom_error *err)
+/* Accounts of services have no home. */
+static int state_dir(const char *above, const char *below, char *out, size_t size,
+                     struct oom_error *err)
 {
-    const char *state = secure_getenv("XDG_STATE_HOME");
-    int n;
+    int n = above ? snprintf(out, size, "%s/%s", above, below) : 0;
 
-    if (state && state[0] == '/') {
-        n = snprintf(out, size, "%s/oomretry", state);
-    } else {
-        const char *home = secure_getenv("HOME");
-        if (!home || home[0] != '/') {
-            const struct passwd *pw = getpwuid(geteuid());
-            if (!pw || pw->pw_dir[0] != '/')
-                return homeless_dir(out, size, err);
-            home = pw->pw_dir;
-        }
-        n = snprintf(out, size, "%s/.local/state/oomretry", home);
-    }
     if (n < 0 || (size_t)n >= size)
         return oom_errorf(err, "the path of the state directory is too long");
-    return make_dirs(out) < 0 || !is_ours(out) ? homeless_dir(out, size, err) : 0;
+    return n == 0 || make_dirs(out) < 0 || !is_ours(out) ? paths_spare_dir(true, out, size, err)
+                                                         : 0;
+}
+
+static const char *absolute(const char *path)
+{
+    return path && path[0] == '/' ? path : NULL;
+}
+
+int paths_owner_dir(char *out, size_t size, struct oom_error *err)
+{
+    static char home[PATH_MAX];
+    const struct passwd *pw = *home ? NULL : getpwuid(geteuid()); /* may ask another machine */
+
+    if (pw && strlen(pw->pw_dir) < sizeof(home))
+        strcpy(home, pw->pw_dir);
+    return state_dir(absolute(home), ".local/state/oomretry", out, size, err);
+}
+
+int paths_state_dir(char *out, size_t size, struct oom_error *err)
+{
+    const char *state = absolute(secure_getenv("XDG_STATE_HOME"));
+    const char *home = absolute(secure_getenv("HOME"));
+
+    if (state)
+        return state_dir(state, "oomretry", out, size, err);
+    return home ? state_dir(home, ".local/state/oomretry", out, size, err)
+                : paths_owner_dir(out, size, err);
 }

@@ -5,6 +5,7 @@
 #ifndef AGENT_LIB_PATHS_H
 #define AGENT_LIB_PATHS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "oomretry/error.h"
@@ -17,5 +18,12 @@ int paths_under_prefix(const char *below, char *out, size_t size, struct oom_err
  * 0700 when it does not exist. Without a home, or where that directory is somebody else's or cannot
  * be written to: /var/tmp/oomretry-UID. */
 int paths_state_dir(char *out, size_t size, struct oom_error *err);
+
+/* The same without regard to the environment: what a job keeps there is also looked for by who has
+ * not got the job's. */
+int paths_owner_dir(char *out, size_t size, struct oom_error *err);
+
+/* /var/tmp/oomretry-UID, which is made if `make`; -1 when it is not there or is somebody else's. */
+int paths_spare_dir(bool make, char *out, size_t size, struct oom_error *err);
 
 #endif

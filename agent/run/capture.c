@@ -29,12 +29,22 @@ enum {
  * it is, all is. Without its arguments a job would be another one. */
 static const char *const kinds[] = {"args", "dir", "options", "script", "env"};
 
-static int capture_path_of(const struct run *run, const char *job, const char *kind, char *out,
-                           size_t size)
+/* The agent, who comes after a supervisor that was lost, has not got the job's environment. A home
+ * may be full. */
+enum place { HOME, SPARE, PLACES };
+
+static int directory_of(enum place place, bool make, char *out, size_t size)
+{
+    return place == HOME ? paths_owner_dir(out, size, NULL)
+                         : paths_spare_dir(make, out, size, NULL);
+}
+
+static int path_of(enum place place, bool make, const struct run *run, const char *job,
+                   const char *kind, char *out, size_t size)
 {
     char directory[3000];
 
-    if (paths_state_dir(directory, sizeof(directory), NULL) < 0)
+    if (directory_of(place, make, directory, sizeof(directory)) < 0)
         return -1;
     int n = snprintf(out, size, "%s/%s-%s.%s", directory, *run->cluster ? run->cluster : "slurm",
                      job, kind);
@@ -43,7 +53,10 @@ static int capture_path_of(const struct run *run, const char *job, const char *k
 
 int capture_path(const struct run *run, const char *kind, char *out, size_t size)
 {
-    return capture_path_of(run, run->job, kind, out, size);
+    for (enum place place = HOME; place < PLACES; place++)
+        if (path_of(place, false, run, run->job, kind, out, size) == 0 && access(out, F_OK) == 0)
+            return 0;
+    return -1;
 }
 
 /* Of the many variables that Slurm sets in a job, those that a user sets for srun and sbatch: they
@@ -152,15 +165,17 @@ static void put_own(const struct run *run, FILE *out)
     put(out, CONTINUES_VARIABLE "=1");
 }
 
-static bool write_bytes(const struct run *run, const char *kind, const char *bytes, size_t length)
+static bool write_bytes(const struct run *run, enum place place, const char *kind,
+                        const char *bytes, size_t length)
 {
     char path[4096];
 
-    return capture_path(run, kind, path, sizeof(path)) == 0 &&
+    return path_of(place, true, run, run->job, kind, path, sizeof(path)) == 0 &&
            file_replace(path, bytes, length, 0600, NULL) == 0;
 }
 
-static bool write_list(const struct run *run, const char *kind, char *const *list, bool environment)
+static bool write_list(const struct run *run, enum place place, const char *kind, char *const *list,
+                       bool environment)
 {
     char *bytes = NULL;
     size_t length = 0;
@@ -176,7 +191,7 @@ static bool write_list(const struct run *run, const char *kind, char *const *lis
     }
     if (environment)
         put_own(run, out);
-    bool written = fclose(out) == 0 && write_bytes(run, kind, bytes, length);
+    bool written = fclose(out) == 0 && write_bytes(run, place, kind, bytes, length);
     free(bytes);
     return written;
 }
@@ -192,10 +207,10 @@ static bool is_capture(const char *name)
 }
 
 /* Of jobs whose end nobody saw, as their node was lost. */
-static void forget_old(void)
+static void forget_old(enum place place)
 {
     char path[3000];
-    DIR *directory = paths_state_dir(path, sizeof(path), NULL) < 0 ? NULL : opendir(path);
+    DIR *directory = directory_of(place, false, path, sizeof(path)) < 0 ? NULL : opendir(path);
     int left = MAX_LOOKED_AT;
     struct stat info;
 
@@ -208,20 +223,37 @@ static void forget_old(void)
         closedir(directory);
 }
 
-void capture_job(const struct run *run)
+/* All of it, or false. */
+static bool write_all(const struct run *run, enum place place)
 {
     const struct launch *launch = &run->launch;
     char directory[4096];
     char *where[] = {getcwd(directory, sizeof(directory)) ? directory : NULL, NULL};
     char *options[] = {(char *)run->options.submitted, NULL};
 
-    forget_old();
-    if (!write_list(run, "args", launch->argv + 1, false) ||
-        !write_list(run, "dir", where, false) || !write_list(run, "options", options, false) ||
-        (launch->script_bytes &&
-         !write_bytes(run, "script", launch->script_bytes, launch->script_length)) ||
-        !write_list(run, "env", environ, true))
-        capture_forget(run);
+    return write_list(run, place, "args", launch->argv + 1, false) &&
+           write_list(run, place, "dir", where, false) &&
+           write_list(run, place, "options", options, false) &&
+           (!launch->script_bytes ||
+            write_bytes(run, place, "script", launch->script_bytes, launch->script_length)) &&
+           write_list(run, place, "env", environ, true);
+}
+
+static void forget(const struct run *run, enum place place)
+{
+    char path[4096];
+
+    for (size_t i = sizeof(kinds) / sizeof(kinds[0]); i-- > 0;)
+        if (path_of(place, false, run, run->job, kinds[i], path, sizeof(path)) == 0)
+            unlink(path);
+}
+
+void capture_job(const struct run *run)
+{
+    for (enum place place = HOME; place < PLACES; place++)
+        forget_old(place);
+    for (enum place place = HOME; place < PLACES && !write_all(run, place); place++)
+        forget(run, place);
 }
 
 int capture_script(const struct run *run, char **bytes, size_t *length)
@@ -241,16 +273,13 @@ bool capture_captured(const struct run *run)
 {
     char path[4096];
 
-    return capture_path(run, "env", path, sizeof(path)) == 0 && access(path, F_OK) == 0;
+    return capture_path(run, "env", path, sizeof(path)) == 0;
 }
 
 void capture_forget(const struct run *run)
 {
-    char path[4096];
-
-    for (size_t i = sizeof(kinds) / sizeof(kinds[0]); i-- > 0;)
-        if (capture_path(run, kinds[i], path, sizeof(path)) == 0)
-            unlink(path);
+    for (enum place place = HOME; place < PLACES; place++)
+        forget(run, place);
 }
 
 /* The new job captures its own when it starts; until then it has this one's, should it fail to. */
@@ -258,10 +287,11 @@ void capture_hand_over(const struct run *run, const char *new_job)
 {
     char from[4096], to[4096];
 
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-        if (capture_path(run, kinds[i], from, sizeof(from)) == 0 &&
-            capture_path_of(run, new_job, kinds[i], to, sizeof(to)) == 0)
-            rename(from, to);
+    for (enum place place = HOME; place < PLACES; place++)
+        for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+            if (path_of(place, false, run, run->job, kinds[i], from, sizeof(from)) == 0 &&
+                path_of(place, false, run, new_job, kinds[i], to, sizeof(to)) == 0)
+                rename(from, to);
 }
 
 /* NUL-separated strings back into a list inside `bytes`. */

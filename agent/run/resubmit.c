@@ -82,9 +82,10 @@ static int submit(struct run *run, const struct oom_edits *resources, const char
     struct oom_error notice = {""};
     int rc = -1;
 
-    if (capture_path(run, "env", environment, sizeof(environment)) < 0 ||
-        access(environment, R_OK) < 0 || !args || !directory) {
-        oom_errorf(err, "the environment and the arguments of the job were not kept");
+    if (capture_path(run, "env", environment, sizeof(environment)) < 0 || !args || !directory) {
+        oom_errorf(err, "the environment and the arguments of the job were not kept: neither its "
+                        "owner's home nor /var/tmp could be written when it began, or it began on "
+                        "another node");
     } else if (opt_in_again(run, &options, err) == 0 &&
                slurm_options_of(run->job, asked ? asked[0] : NULL, resources, mark, &options,
                                 err) == 0 &&

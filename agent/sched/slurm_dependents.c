@@ -228,7 +228,7 @@ static int take_turn(void)
     int64_t deadline_ms = elapsed_ms() + TURN_MS;
     char directory[3000], path[4096];
 
-    if (paths_state_dir(directory, sizeof(directory), NULL) < 0)
+    if (paths_owner_dir(directory, sizeof(directory), NULL) < 0)
         return -1;
     snprintf(path, sizeof(path), "%s/dependents.lock", directory);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);

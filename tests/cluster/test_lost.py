@@ -175,6 +175,16 @@ def test_head_away_from_start_to_end(cluster, work, script, kind):
     assert not list((cluster.dir / "oomretry/late").iterdir())
 
 
+def test_what_a_job_kept_is_found_without_its_environment(cluster, work, script):
+    """The agent has not got the variables that say where a job keeps its state."""
+    path, memory = kinds.write_job(work, script, "oomrun killed")
+    job = cluster.sbatch(work, "--oom-retry=relax", "--no-requeue", f"--mem={memory}", path,
+                         env={"HOME": str(work), "XDG_STATE_HOME": str(work / "state")})
+    story = wait_for(lambda: kinds.is_over(cluster, job), "the lineage to end", 90)
+    assert story["lineage"]["state"] == "completed", (story, job.output())
+    assert len(kinds.runs(work)) == 2
+
+
 @pytest.mark.parametrize("copy", [True, False])
 def test_script_that_slurm_does_not_hand_out(cluster, work, script, copy):
     """scontrol exits with 0 when the controller does not answer, and writes nothing. The batch step has

@@ -6,6 +6,7 @@ import re
 import resource
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -165,13 +166,17 @@ def test_components(cluster, work, script, where):
 def test_what_lost_jobs_left(cluster, work, script):
     """A job captures its environment; where nobody saw its end the next job of its owner removes that
     after half a year."""
-    home = work / "home"
-    state = home / ".local/state/oomretry"
-    state.mkdir(parents=True)
-    for name, days in ("slurm-1.env", 200), ("slurm-2.env", 100), ("oomretry.db", 200):
-        (state / name).write_text("x")
-        os.utime(state / name, times=(time.time() - days * 86400,) * 2)
-    subprocess.run(["chown", "-R", OWNER.pw_name, home], check=True)
-    job = cluster.sbatch(work, "--oom-retry", script("#!/bin/sh\ntrue\n"), env={"HOME": str(home)})
+    state = Path(f"/var/tmp/oomretry-{OWNER.pw_uid}")  # he has no home
+    job = cluster.sbatch(work, "--oom-retry", script("#!/bin/sh\ntrue\n"))
     assert job.wait()["JobState"] == "COMPLETED", job.output()
-    assert {path.name for path in state.iterdir()} == {"slurm-2.env", "oomretry.db"}
+    for name, days in ("1.env", 200), ("2.env", 100), ("old.db", 200):
+        path = state / f"{work.name}-{name}"
+        path.write_text("x")
+        os.chown(path, OWNER.pw_uid, OWNER.pw_gid)
+        os.utime(path, times=(time.time() - days * 86400,) * 2)
+    job = cluster.sbatch(work, "--oom-retry", script("#!/bin/sh\ntrue\n"))
+    assert job.wait()["JobState"] == "COMPLETED", job.output()
+    left = list(state.glob(f"{work.name}-*"))
+    for path in left:
+        path.unlink()
+    assert {path.name for path in left} == {f"{work.name}-2.env", f"{work.name}-old.db"}
