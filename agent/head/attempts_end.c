@@ -35,7 +35,11 @@ static int store_end(struct service *service, const json_t *body, int64_t id, in
      */
     const json_t *allocated = json_object_get(json_object_get(body, "values"), "slurm.gpus");
     const char *gpus = json_get_string(allocated, "value", NULL);
+    /* Who was away, or found it late, must not make it longer than it was. */
+    int64_t ended_ms = db_now_ms(), ago_ms = json_get_int(body, "ended_ago_ms", 0);
 
+    if (ago_ms > 0 && ago_ms < ended_ms)
+        ended_ms -= ago_ms;
     if (gpus && attempt_set_gpus(service->db, id, number, strtoll(gpus, NULL, 10), err) < 0)
         return -1;
     if (db_run(service->db, err,
@@ -43,7 +47,7 @@ static int store_end(struct service *service, const json_t *body, int64_t id, in
                "ended_ms = coalesce(ended_ms, max(?, coalesce(started_ms, 0))), "
                "exit_code = ?, signal = ?, sched_state = ?, outcome = ?, incident = ?, "
                "values_json = ? WHERE lineage = ? AND number = ?",
-               "iiissjjii", db_now_ms(), json_get_int(exit_data, "exit_code", -1),
+               "iiissjjii", ended_ms, json_get_int(exit_data, "exit_code", -1),
                json_get_int(exit_data, "signal", 0), json_get_string(exit_data, "state", ""),
                outcome, json_object_get(body, "incident"), json_object_get(body, "values"), id,
                number) < 0)

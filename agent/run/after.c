@@ -44,7 +44,10 @@ static void fill_exit(struct run *run, struct attempt *attempt, const struct slu
         sscanf(word, "%d:%d", &code, &signal_number) == 2 && signal_number == 125)
         attempt->exit.derived_exit_code = 253;
     attempt->exit.cgroup_oom_kills = verdict_reported_kills(run, attempt);
-    attempt->ended_ms = db_now_ms();
+    attempt->ended_ago_ms = slurm_job_ended_s_ago(job) * 1000;
+    attempt->ended_ms = db_now_ms() - attempt->ended_ago_ms;
+    if (attempt->ended_ms < attempt->started_ms)
+        attempt->ended_ms = attempt->started_ms;
 }
 
 /* `former` is the attempt before, NULL where there is none. */
@@ -221,6 +224,7 @@ static int finish_running(struct run *run, struct attempt *attempt, const json_t
     }
     if (slurm_job_ended_s_ago(job) > TOO_LATE_S) {
         oom_exit_init(&attempt->exit);
+        attempt->ended_ago_ms = slurm_job_ended_s_ago(job) * 1000;
         close_attempt(run, attempt,
                       "the job ended more than an hour before anybody could look at it; it is not "
                       "started again unasked");

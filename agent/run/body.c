@@ -139,6 +139,8 @@ json_t *body_end(const struct run *run, const struct attempt *attempt,
         return NULL;
     if (attempt->ended_by_signal && !attempt->exit.finished)
         json_object_set_new(body, "ended_by", json_string("signal"));
+    if (attempt->ended_ago_ms > 0)
+        json_object_set_new(body, "ended_ago_ms", json_integer(attempt->ended_ago_ms));
     if (reason)
         json_object_set_new(body, "reason", oom_json_text(reason));
     if (values)

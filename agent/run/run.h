@@ -185,6 +185,7 @@ struct attempt {
     int wait_status;
     int64_t started_ms, ended_ms; /* by the date; how long it took is not (attempt_now_ms) */
     int64_t began_ms;             /* as started_ms, on the clock of elapsed_ms */
+    int64_t ended_ago_ms;         /* its end is looked at that long after it */
     int ended_by_signal;  /* a signal that came from outside: cancellation, time limit; 0 none */
     int64_t grace_ms;     /* when oomrun began to end it; 0: it did not */
     bool ended_early;     /* oomrun ended a job that had run out: silent, or beginning again */

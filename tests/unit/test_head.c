@@ -77,6 +77,36 @@ static void the_next_attempt_is_claimed_with_it(void **state)
     assert_true(claim_of(f, id, 2, "node:a:2", false));
 }
 
+/* GPU-hours and what people read count up to its end, not up to when somebody came to look. */
+static void an_end_that_is_found_late(void **state)
+{
+    struct head_fixture *f = *state;
+    static const struct {
+        json_int_t ago_ms;
+        int64_t ran_s;
+    } rows[] = {{600000, 900}, {0, 1500}, {-5, 1500}, {INT64_MAX, 1500}, {99999000, 0}};
+    int64_t ran_ms;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char job[8], token[8];
+        snprintf(job, sizeof(job), "%zu", i + 1);
+        snprintf(token, sizeof(token), "t%zu", i);
+        json_int_t id = lineage_of(head_begin(f, job, token, 0));
+        json_t *body = head_oom_end(id, 1, "12288");
+        db_run(f->service.db, NULL,
+               "UPDATE attempt SET started_ms = started_ms - 1500000 WHERE lineage = ?", "i",
+               (int64_t)id);
+        json_object_set_new(body, "ended_ago_ms", json_integer(rows[i].ago_ms));
+        json_decref(head_call(f, "POST", "/v1/attempts/end", body, 200));
+        assert_int_equal(db_get_int(f->service.db, NULL, -1, &ran_ms,
+                                    "SELECT ended_ms - started_ms FROM attempt "
+                                    "WHERE lineage = ? AND number = 1",
+                                    "i", (int64_t)id),
+                         0);
+        assert_in_range(ran_ms / 1000, rows[i].ran_s, rows[i].ran_s + 20);
+    }
+}
+
 static void one_acts_at_a_time(void **state)
 {
     struct head_fixture *f = *state;
@@ -342,6 +372,7 @@ static void many_make_it_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(an_end_that_is_found_late, head_setup, head_teardown),
         cmocka_unit_test_setup_teardown(one_acts_at_a_time, head_setup, head_teardown),
         cmocka_unit_test_setup_teardown(the_next_attempt_is_claimed_with_it, head_setup,
                                         head_teardown),
