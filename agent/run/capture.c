@@ -16,6 +16,7 @@
 
 #include "agent/lib/files.h"
 #include "agent/lib/paths.h"
+#include "agent/run/array.h"
 
 extern char **environ;
 
@@ -162,6 +163,7 @@ static void put_own(const struct run *run, FILE *out)
     fprintf(out, "OOMRETRY_GRACE_S=%d%c", run->options.grace_s, 0);
     if (run->options.submitted)
         fprintf(out, "SLURM_SPANK_OOMRETRY_SUBMITTED=%s%c", run->options.submitted, 0);
+    array_put(out);
     put(out, CONTINUES_VARIABLE "=1");
 }
 

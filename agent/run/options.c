@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/run/array.h"
 #include "agent/run/capture.h"
 
 enum { DEFAULT_GRACE_S = 120, MAX_GRACE_S = 86400, MAX_RETRIES = 100 };
@@ -210,8 +211,9 @@ static void options_from_environment(struct run_options *o)
 static void forget_environment(void)
 {
     static const char *const internal[] = {
-        "OOMRETRY_POLICY",  "OOMRETRY_MAX_RETRIES", "OOMRETRY_MODE",      "OOMRETRY_ALLOW",
-        "OOMRETRY_DRY_RUN", "OOMRETRY_GRACE_S",     "OOMRETRY_SUBMITTED", CONTINUES_VARIABLE};
+        "OOMRETRY_POLICY",    "OOMRETRY_MAX_RETRIES", "OOMRETRY_MODE",
+        "OOMRETRY_ALLOW",     "OOMRETRY_DRY_RUN",     "OOMRETRY_GRACE_S",
+        "OOMRETRY_SUBMITTED", CONTINUES_VARIABLE,     ARRAY_VARIABLE};
     for (size_t i = 0; i < sizeof(internal) / sizeof(internal[0]); i++)
         unsetenv(internal[i]);
 }
@@ -238,7 +240,9 @@ int options_read(int argc, char **argv, struct arguments *out)
     options_from_environment(&out->options);
     if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, out) != 0)
         return -1;
-    if (out->options.in_job)
+    if (out->options.in_job) {
+        array_restore();
         forget_environment();
+    }
     return 0;
 }

@@ -18,11 +18,13 @@
 #include "agent/lib/elapsed.h"
 #include "agent/lib/paths.h"
 #include "agent/sched/slurm_fields.h"
+#include "agent/sched/slurm_singleton.h"
 
 /* A word of a command line is at most 128 KiB long. */
 enum {
     CALL_MS = 10000,
     MAX_DEPENDENCY_BYTES = 120 * 1024,
+    FORM_WORDS = 4,
     TURN_MS = 30000,
     SETTLE_MS = 300, /* what a slow scontrol takes */
     SETTLE_FOR_MS = 20000,
@@ -111,29 +113,41 @@ static bool rewrite_one(const char *item, size_t length, const struct slurm_repl
     return found;
 }
 
-bool slurm_dependency_rewrite(const char *dependency, const struct slurm_replacement *replacement,
-                              int index, char *out, size_t size)
+/* False when it cannot be read or does not fit. */
+static bool rewrite_all(const char *dependency, const struct slurm_replacement *replacement,
+                        int index, struct text *out, bool *found)
 {
-    struct text text = {.bytes = out, .size = size};
-    bool any_of = strchr(dependency, '?') != NULL, found = false;
+    bool any_of = strchr(dependency, '?') != NULL;
 
-    if (size == 0)
-        return false;
-    out[0] = '\0';
     for (const char *p = dependency; *p;) {
         size_t length = strcspn(p, "(,?");
 
-        found = rewrite_one(p, length, replacement, index, any_of, &text) || found;
+        *found = rewrite_one(p, length, replacement, index, any_of, out) || *found;
         p += length;
         if (*p == '(' && !(p = strchr(p, ')')))
             return false;
         p += *p == ')';
         if (*p == ',' || *p == '?')
-            add(&text, p++, 1);
+            add(out, p++, 1);
         else if (*p)
             return false;
     }
-    return found && !text.full;
+    return !out->full;
+}
+
+bool slurm_dependency_rewrite(const char *dependency, const struct slurm_replacement *replacement,
+                              int index, char *out, size_t size)
+{
+    struct text text = {.bytes = out, .size = size};
+    bool found = false;
+
+    if (size == 0)
+        return false;
+    out[0] = '\0';
+    if (rewrite_all(dependency, replacement, index, &text, &found))
+        return found;
+    out[0] = '\0';
+    return false;
 }
 
 /* The array's tasks but this one that have not completed, as "12_0:12_4"; "" for no array. 1: they
@@ -189,8 +203,23 @@ static int update(const char *job, const char *dependency, struct oom_error *err
     return rc;
 }
 
+/* Cuts "12|1000|afterok:7(unfulfilled)|a name". */
+static bool split(char *line, char *words[FORM_WORDS])
+{
+    for (int i = 0; i < FORM_WORDS; i++) {
+        words[i] = line;
+        if (i + 1 < FORM_WORDS && !(line = strchr(line, '|')))
+            return false;
+        if (i + 1 < FORM_WORDS)
+            *line++ = '\0';
+    }
+    slurm_plain_id(words[0]);
+    return true;
+}
+
 /* `dependency` is room for one. */
-static int repoint_all(const struct slurm_replacement *replacement, char *list, char *dependency,
+static int repoint_all(const struct slurm_replacement *replacement,
+                       struct slurm_singleton *singleton, char *list, char *dependency,
                        struct oom_error *err)
 {
     int changed = 0;
@@ -198,16 +227,17 @@ static int repoint_all(const struct slurm_replacement *replacement, char *list, 
     for (char *save = NULL, *line = strtok_r(list, "\n", &save); line;
          line = strtok_r(NULL, "\n", &save)) {
         struct oom_error why = {""};
-        char *bar = strchr(line, '|');
-        if (!bar)
+        char *words[FORM_WORDS];
+        if (!split(line, words))
             continue;
-        *bar = '\0';
-        slurm_plain_id(line);
-        const char *task = strchr(line, '_');
-        if (!slurm_dependency_rewrite(bar + 1, replacement, task ? atoi(task + 1) : -1, dependency,
-                                      MAX_DEPENDENCY_BYTES))
+        const char *task = strchr(words[0], '_');
+        bool waits = slurm_dependency_rewrite(words[2], replacement, task ? atoi(task + 1) : -1,
+                                              dependency, MAX_DEPENDENCY_BYTES);
+        if (!slurm_singleton_stand_behind(singleton, words[0], words[1], words[3], dependency,
+                                          MAX_DEPENDENCY_BYTES) &&
+            !waits)
             continue;
-        if (update(line, dependency, &why) == 0)
+        if (update(words[0], dependency, &why) == 0)
             changed++;
         else if (slurm_is_away(&why))
             return oom_errorf(err, "%s", why.text);
@@ -242,15 +272,15 @@ static int take_turn(void)
     return fd;
 }
 
-static int repoint_once(const struct slurm_replacement *replacement, char *dependency,
-                        struct oom_error *err)
+static int repoint_once(const struct slurm_replacement *replacement,
+                        struct slurm_singleton *singleton, char *dependency, struct oom_error *err)
 {
-    const char *pending[] = {"squeue", "-h", "-a", "-t", "PD", "-o", "%i|%E", NULL};
+    const char *pending[] = {"squeue", "-h", "-a", "-t", "PD", "-o", "%i|%U|%E|%j", NULL};
     char *list = NULL;
     int turn = take_turn(), changed = -1;
 
     if (child_expect(pending, CALL_MS, &list, err) == 0)
-        changed = repoint_all(replacement, list, dependency, err);
+        changed = repoint_all(replacement, singleton, list, dependency, err);
     free(list);
     if (turn >= 0)
         close(turn);
@@ -265,11 +295,14 @@ static int repoint_until_all(const struct slurm_replacement *replacement, char *
     bool moves = strcmp(replacement->old_job, replacement->new_job) != 0;
     int64_t deadline_ms = elapsed_ms() + SETTLE_FOR_MS;
     struct timespec nap = {0, SETTLE_MS * 1000000L};
-    int changed = repoint_once(replacement, dependency, err), all = changed;
+    struct slurm_singleton singleton;
+
+    slurm_singleton_of(replacement->old_job, replacement->new_job, &singleton);
+    int changed = repoint_once(replacement, &singleton, dependency, err), all = changed;
 
     while (changed > 0 && moves && elapsed_ms() < deadline_ms) {
         nanosleep(&nap, NULL);
-        changed = repoint_once(replacement, dependency, err);
+        changed = repoint_once(replacement, &singleton, dependency, err);
         all += changed > 0 ? changed : 0;
     }
     return changed < 0 ? -1 : all;

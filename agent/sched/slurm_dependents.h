@@ -21,11 +21,13 @@ struct slurm_replacement {
 
 /* Rewrites a dependency as squeue's %E shows it ("afterok:12_*(failed),afterany:13(unfulfilled)").
  * `index` is the dependent's own array index, -1 for none: aftercorr goes by it. False when nothing
- * in it concerns the job, or the result does not fit. Pure. */
+ * in it concerns the job; then `out` is the same dependency without states, or "" when it cannot be
+ * read or does not fit. Pure. */
 bool slurm_dependency_rewrite(const char *dependency, const struct slurm_replacement *replacement,
                               int index, char *out, size_t size);
 
-/* Points all dependents to the new job. Returns how many, or -1. */
+/* Points all dependents to the new job, and has those who take turns with the old one
+ * (slurm_singleton.h) wait for it. Returns how many, or -1. */
 int slurm_dependents_repoint(const char *old_job, const char *new_job, struct oom_error *err);
 
 #endif

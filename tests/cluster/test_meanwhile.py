@@ -44,20 +44,24 @@ def stopped(cluster):
 
 def test_dependents_of_jobs_that_fail_at_one_moment(cluster, work, script):
     """All are submitted again and change the same dependents, among them an array with many tasks,
-    and one in a partition that is not shown."""
+    one in a partition that is not shown, and one that takes turns with jobs of its name. A task finds
+    the numbers of the whole array, by which it may share out work."""
     path, memory = kinds.write_job(work, script, "agent away")
-    path.write_text(path.read_text().replace('if [ "$SLURM_ARRAY_TASK_ID" = 0 ]; then exit 0; fi\n', ""))
+    path.write_text(path.read_text().replace('if [ "$SLURM_ARRAY_TASK_ID" = 0 ]; then exit 0; fi', f"""
+echo "$SLURM_ARRAY_TASK_COUNT $SLURM_ARRAY_TASK_MIN $SLURM_ARRAY_TASK_MAX $SLURM_ARRAY_TASK_STEP" >> {work}/arrays"""))
     options = ["--oom-retry=relax", "--oom-mode=resubmit", f"--mem={memory}", "-J", work.name]
     jobs = [cluster.sbatch(work, *options, path) for _ in range(3)]
-    array = cluster.sbatch(work, *options, "--array=0-2", path)
+    array = cluster.sbatch(work, *options, "--array=0-4:2", path)
     everything = ":".join(job.id for job in [*jobs, array])
 
     def dependent(*more):
-        return cluster.sbatch(work, "--mem=10", "-o", "/dev/null", "-J", "after-" + work.name, *more, "--wrap", "true")
+        return cluster.sbatch(work, "--mem=10", "-o", "/dev/null", "-J", "after-" + work.name, *more,
+                              "--wrap", f"wc -l < {work}/runs >> {work}/seen")
     waiting = [dependent(f"--dependency=afterok:{everything}", "--kill-on-invalid-dep=yes"),
                dependent(f"--dependency=afterok:{everything}", "-p", "hidden"),
                dependent(f"--dependency=afterok:{jobs[0].id}", "--array=1,3,5,9,11,13,15,19,21,23,25,27,31,33%9"),
-               dependent(f"--dependency=aftercorr:{array.id}", "--array=0-2")]
+               dependent(f"--dependency=aftercorr:{array.id}", "--array=0-4:2"),
+               dependent("--dependency=singleton", "-J", work.name)]
     waiting.append(dependent(f"--dependency=afterok:{waiting[0].id}:{waiting[1].id}", "--kill-on-invalid-dep=yes"))
     wait_for(lambda: len(kinds.runs(work)) == 6, "the first starts")
     time.sleep(0.5)
@@ -65,6 +69,9 @@ def test_dependents_of_jobs_that_fail_at_one_moment(cluster, work, script):
     for job in waiting:
         wait_for(lambda: set(asked(cluster, job, "%T")) == {"COMPLETED"}, f"dependent {job.id}")
     assert len(kinds.runs(work)) == 12
+    assert sorted((work / "arrays").read_text().splitlines()) == 6 * ["   "] + 6 * ["3 0 4 2"]
+    # Those of everything, and the one that takes turns, came last.
+    assert (work / "seen").read_text().splitlines().count("12") >= 4
 
 
 def test_what_the_owner_changes_between_two_attempts_stays(cluster, work, script):

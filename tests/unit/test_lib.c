@@ -32,9 +32,6 @@
 static const char JOB[] = "JobId=17 JobName=a JobState=RUNNING Reason=None Requeue=1 "
                           "MinCPUsNode=1 MinMemoryNode=300M MinTmpDiskNode=0 EndTime=Unknown\n";
 
-static const char NAMED[] = "JobId=1 JobName=llama lr=1e-4 BS=32 UserId=a(1) WorkDir=/my runs "
-                            "Comment=a Team=b why  StdErr=/x StdIn=/dev/null\n";
-
 static void fields_of_scontrol(void **state)
 {
     char out[64];
@@ -49,17 +46,6 @@ static void fields_of_scontrol(void **state)
     assert_true(
         slurm_field("JobId=1 JobName=my long run UserId=a(1) X=2", "JobName", out, sizeof(out)));
     assert_string_equal(out, "my long run");
-    assert_true(slurm_field(NAMED, "JobName", out, sizeof(out)));
-    assert_string_equal(out, "llama lr=1e-4 BS=32");
-    assert_true(slurm_field(NAMED, "Comment", out, sizeof(out)));
-    assert_string_equal(out, "a Team=b why");
-    assert_true(slurm_field(NAMED, "WorkDir", out, sizeof(out)));
-    assert_string_equal(out, "/my runs");
-    /* A component that is not the batch script's has no StdErr, and the next one is another line.
-     */
-    assert_true(
-        slurm_field("JobId=2 Comment=c Power=\nJobId=3 StdErr=/x", "Comment", out, sizeof(out)));
-    assert_string_equal(out, "c");
     /* A key that is only the tail of another one. */
     assert_false(slurm_field(JOB, "State", out, sizeof(out)));
     assert_false(slurm_field(JOB, "Memory", out, sizeof(out)));
@@ -124,20 +110,6 @@ static void dependents_are_repointed(void **state)
             assert_string_equal(out, cases[i].after);
     }
     assert_false(slurm_dependency_rewrite("afterok:12", &small, -1, out, 6));
-}
-
-/* Slurm also shows what is happening to a job in the place of its state. */
-static void states_that_are_ends(void **state)
-{
-    static const char *const ends[] = {"COMPLETED", "CANCELLED by 7", "OUT_OF_MEMORY", "REVOKED"};
-    static const char *const others[] = {"RUNNING",   "COMPLETING",   "STOPPED",
-                                         "SIGNALING", "SPECIAL_EXIT", ""};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
-        assert_true(slurm_state_is_over(ends[i]));
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-        assert_false(slurm_state_is_over(others[i]));
 }
 
 static void array_ids_are_plain(void **state)
@@ -309,31 +281,6 @@ static void the_component_that_ran_out(void **state)
                                              "--mem=1000M"));
     slurm_options_free(&options);
     oom_edits_free(&edits);
-}
-
-/* All that a node has; more than was decided, as the owner has raised it since; and a comment of
- * two lines, which are no components. */
-static void what_the_owner_asks_for_stays(void **state)
-{
-    static const struct {
-        const char *record, *wanted;
-    } rows[] = {{"JobId=1 JobName=x MinMemoryNode=0", "--job-name=x --mem=0 --comment=M"},
-                {"JobId=1 JobName=x MinMemoryNode=300M", "--job-name=x --mem=300M --comment=M"},
-                {"JobId=1 JobName=x MinMemoryNode=100M", "--job-name=x --mem=220M --comment=M"},
-                {"JobId=1 JobName=x Comment=a\nb StdErr=/x\n", "--job-name=x --comment=a b M"}};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct slurm_options options = {NULL, 0};
-        struct oom_edits edits = {NULL, 0};
-        if (strstr(rows[i].record, "00M"))
-            oom_edits_add(&edits, "slurm:mem", "100", "220", NULL);
-        assert_int_equal(slurm_options_from_text(rows[i].record, " ", &edits, "M", &options, NULL),
-                         0);
-        assert_ptr_equal(strstr(joined(&options), rows[i].wanted), joined(&options));
-        slurm_options_free(&options);
-        oom_edits_free(&edits);
-    }
 }
 
 static void human_numbers(void **state)
@@ -669,8 +616,6 @@ int main(void)
         cmocka_unit_test(memory_words),
         cmocka_unit_test(dependents_are_repointed),
         cmocka_unit_test(array_ids_are_plain),
-        cmocka_unit_test(states_that_are_ends),
-        cmocka_unit_test(what_the_owner_asks_for_stays),
         cmocka_unit_test(output_files_are_patterns_again),
         cmocka_unit_test(options_are_those_that_were_asked_for),
         cmocka_unit_test(each_component_has_its_own),
