@@ -49,11 +49,13 @@ void child_result_free(struct child_result *result)
 
 extern char **environ;
 
-/* Variables by which users have Slurm's programs answer in another form, or of some jobs only. */
+/* Variables by which users have Slurm's programs answer in another form, of some jobs only, or of
+ * another cluster. */
 static bool is_taste(const char *variable)
 {
     static const char *const prefixes[] = {
-        "SQUEUE_", "SINFO_", "SCONTROL_", "SCANCEL_", "SLURM_TIME_FORMAT=", "SLURM_BITSTR_LEN="};
+        "SQUEUE_",           "SINFO_",         "SCONTROL_", "SCANCEL_", "SLURM_TIME_FORMAT=",
+        "SLURM_BITSTR_LEN=", "SLURM_CLUSTERS="};
 
     for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
         if (strncmp(variable, prefixes[i], strlen(prefixes[i])) == 0)

@@ -387,8 +387,8 @@ static void children(void **state)
 /* What its user likes to see of Slurm is not what is read here. */
 static void children_answer_plainly(void **state)
 {
-    static const char *const tastes[] = {"SQUEUE_PARTITION", "SINFO_FORMAT", "SCONTROL_ALL",
-                                         "SCANCEL_STATE", "SLURM_TIME_FORMAT"};
+    static const char *const tastes[] = {"SQUEUE_PARTITION", "SINFO_FORMAT",      "SCONTROL_ALL",
+                                         "SCANCEL_STATE",    "SLURM_TIME_FORMAT", "SLURM_CLUSTERS"};
     const char *show[] = {"env", NULL};
     char *out = NULL;
 
