@@ -263,7 +263,7 @@ static int take_record(const char *id, const char *record, struct oom_exit *exit
     if (strcmp(state, "PENDING") == 0)
         return oom_errorf(err, "job %s has not started", id);
     /* ExitCode=0:0 of a job that goes on means nothing. */
-    if (strcmp(state, "RUNNING") != 0 && strcmp(state, "SUSPENDED") != 0)
+    if (slurm_state_is_over(state) || strcmp(state, "COMPLETING") == 0)
         take_exit(record, exit_data);
     for (size_t i = 0; i < 2; i++)
         if (slurm_field(record, fields[i], name, sizeof(name)) && add_name(files, name, record))

@@ -24,7 +24,7 @@
 enum {
     CALL_MS = 10000,
     MAX_DEPENDENCY_BYTES = 120 * 1024,
-    FORM_WORDS = 4,
+    FORM_WORDS = 3,
     TURN_MS = 30000,
     SETTLE_MS = 300, /* what a slow scontrol takes */
     SETTLE_FOR_MS = 20000,
@@ -203,7 +203,7 @@ static int update(const char *job, const char *dependency, struct oom_error *err
     return rc;
 }
 
-/* Cuts "12|1000|afterok:7(unfulfilled)|a name". */
+/* Cuts "12|afterok:7(unfulfilled)|a name". */
 static bool split(char *line, char *words[FORM_WORDS])
 {
     for (int i = 0; i < FORM_WORDS; i++) {
@@ -231,9 +231,9 @@ static int repoint_all(const struct slurm_replacement *replacement,
         if (!split(line, words))
             continue;
         const char *task = strchr(words[0], '_');
-        bool waits = slurm_dependency_rewrite(words[2], replacement, task ? atoi(task + 1) : -1,
+        bool waits = slurm_dependency_rewrite(words[1], replacement, task ? atoi(task + 1) : -1,
                                               dependency, MAX_DEPENDENCY_BYTES);
-        if (!slurm_singleton_stand_behind(singleton, words[0], words[1], words[3], dependency,
+        if (!slurm_singleton_stand_behind(singleton, words[0], words[2], dependency,
                                           MAX_DEPENDENCY_BYTES) &&
             !waits)
             continue;
@@ -241,8 +241,8 @@ static int repoint_all(const struct slurm_replacement *replacement,
             changed++;
         else if (slurm_is_away(&why))
             return oom_errorf(err, "%s", why.text);
-        /* Else it is somebody else's, or waits no longer: that is not for us to change, and must
-         * not keep the job from running. */
+        /* Else it waits no longer, or may not be changed: that must not keep the job from
+         * running. */
     }
     return changed;
 }
@@ -275,10 +275,12 @@ static int take_turn(void)
 static int repoint_once(const struct slurm_replacement *replacement,
                         struct slurm_singleton *singleton, char *dependency, struct oom_error *err)
 {
-    const char *pending[] = {"squeue", "-h", "-a", "-t", "PD", "-o", "%i|%U|%E|%j", NULL};
-    char *list = NULL;
+    char uid[16], *list = NULL;
+    const char *pending[] = {"squeue", "-h", "-a", "-u", uid, "-t", "PD", "-o", "%i|%E|%j", NULL};
     int turn = take_turn(), changed = -1;
 
+    /* Others' dependents only they may change. */
+    snprintf(uid, sizeof(uid), "%u", (unsigned)getuid());
     if (child_expect(pending, CALL_MS, &list, err) == 0)
         changed = repoint_all(replacement, singleton, list, dependency, err);
     free(list);

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "agent/lib/child.h"
 #include "agent/sched/slurm_fields.h"
@@ -65,12 +64,11 @@ static bool go_first(struct slurm_singleton *singleton)
 }
 
 bool slurm_singleton_stand_behind(struct slurm_singleton *singleton, const char *job,
-                                  const char *uid, const char *name, char *dependency, size_t size)
+                                  const char *name, char *dependency, size_t size)
 {
     size_t used = strlen(dependency);
 
-    if ((uid_t)atoll(uid) != getuid() ||
-        !slurm_singleton_is_behind(singleton, job, name, dependency) || !go_first(singleton))
+    if (!slurm_singleton_is_behind(singleton, job, name, dependency) || !go_first(singleton))
         return false;
     int n = snprintf(dependency + used, size - used, ",afterany:%s", singleton->new_job);
     return n > 0 && (size_t)n < size - used;

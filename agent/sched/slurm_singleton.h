@@ -18,10 +18,10 @@ struct slurm_singleton {
 /* The turns of which that job's was one. */
 void slurm_singleton_of(const char *old_job, const char *new_job, struct slurm_singleton *out);
 
-/* Makes a dependency of a pending job, as slurm_dependency_rewrite leaves it, wait for the new job
- * as well, if that is its turn; false: it is not, or does not fit. */
+/* Makes a dependency of a pending job of the same owner, as slurm_dependency_rewrite leaves it,
+ * wait for the new job as well, if that is its turn; false: it is not, or does not fit. */
 bool slurm_singleton_stand_behind(struct slurm_singleton *singleton, const char *job,
-                                  const char *uid, const char *name, char *dependency, size_t size);
+                                  const char *name, char *dependency, size_t size);
 
 /* What that function tells of, without asking anybody. */
 bool slurm_singleton_is_behind(const struct slurm_singleton *singleton, const char *job,

@@ -91,10 +91,12 @@ def test_what_the_owner_changes_between_two_attempts_stays(cluster, work, script
 
 
 def test_a_stopped_job_has_not_ended(cluster, stopped):
-    """Slurm shows STOPPED in the place of its state: it is retried when it ends."""
+    """Slurm shows STOPPED in the place of its state, and an exit code of 0: it is retried when it
+    ends, and its output counts until then."""
     work, job, since = stopped
     time.sleep(max(0, since + 17 - time.monotonic()))
     assert job.state == "STOPPED"
+    assert cluster.oomctl("diagnose", "--job", job.id).returncode == 0
     assert history(cluster, job)["lineage"]["state"] == "running"
     (work / "go").write_text("")
     job.wait("COMPLETED")
