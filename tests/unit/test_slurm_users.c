@@ -25,6 +25,9 @@ static void words_that_look_like_keys(void **state)
     (void)state;
     assert_true(slurm_field(NAMED, "JobName", out, sizeof(out)));
     assert_string_equal(out, "llama lr=1e-4 BS=32");
+    assert_true(slurm_field("JobId=1 JobName=a B=1 HetJobIdSet=1-2 UserId=a(1)", "JobName", out,
+                            sizeof(out)));
+    assert_string_equal(out, "a B=1");
     assert_true(slurm_field(NAMED, "Comment", out, sizeof(out)));
     assert_string_equal(out, "a Team=b why");
     assert_true(slurm_field(NAMED, "WorkDir", out, sizeof(out)));
