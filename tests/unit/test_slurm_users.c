@@ -15,8 +15,9 @@
 #include "agent/sched/slurm_singleton.h"
 #include "oomretry/values.h"
 
-static const char NAMED[] = "JobId=1 JobName=llama lr=1e-4 BS=32 UserId=a(1) WorkDir=/my runs "
-                            "Comment=a Team=b why  StdErr=/x StdIn=/dev/null\n";
+static const char NAMED[] =
+    "JobId=1 JobName=llama lr=1e-4 BS=32 UserId=a(1) GroupId=b(1) WorkDir=/my runs "
+    "Comment=a Team=b why  StdErr=/x StdIn=/dev/null\n";
 
 static void words_that_look_like_keys(void **state)
 {
@@ -25,8 +26,8 @@ static void words_that_look_like_keys(void **state)
     (void)state;
     assert_true(slurm_field(NAMED, "JobName", out, sizeof(out)));
     assert_string_equal(out, "llama lr=1e-4 BS=32");
-    assert_true(slurm_field("JobId=1 JobName=a B=1 HetJobIdSet=1-2 UserId=a(1)", "JobName", out,
-                            sizeof(out)));
+    assert_true(slurm_field("JobId=1 JobName=a B=1 HetJobIdSet=1-2 UserId=a(1) GroupId=b(1)",
+                            "JobName", out, sizeof(out)));
     assert_string_equal(out, "a B=1");
     assert_true(slurm_field(NAMED, "Comment", out, sizeof(out)));
     assert_string_equal(out, "a Team=b why");
