@@ -289,7 +289,7 @@ def test_says_when_the_launch_is_out_of_sight(tmp_path):
     path.write_text('#!/bin/bash\nbash /elsewhere/run.sh\n')
     result = oomctl(str(path), 'slime', '--set', '--max-tokens-per-gpu=1')
     assert result.returncode == 0 and result.stdout == path.read_bytes()
-    assert b'out of sight' in result.stderr
+    assert b'a retry changes its arguments when it is executed' in result.stderr
 
 
 # ---- copies of other files
