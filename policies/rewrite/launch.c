@@ -117,6 +117,15 @@ static void take_input(struct rw_cursor *w, size_t from)
     rw_finish_fields(w->rw, fields, before);
 }
 
+/* Words that xargs takes from a file are seen, and changed, when the program is executed. */
+static bool reads_a_file(struct rw_cursor *w, size_t from)
+{
+    for (size_t i = from; i < w->at; i++)
+        if (strncmp(rw_word(w, i), "-a", 2) == 0 || strncmp(rw_word(w, i), "--arg-file", 10) == 0)
+            return true;
+    return false;
+}
+
 /* One launcher is stepped over; false when the command is done with. */
 static bool step(struct rw_cursor *w)
 {
@@ -195,6 +204,12 @@ static bool step(struct rw_cursor *w)
     case LAUNCH_XARGS:
         w->at++;
         rw_skip_options(w, l, NULL, NULL);
+        if (reads_a_file(w, from)) {
+            w->at = from - 1;
+            w->cmd->launch = w->at;
+            plain(w);
+            return false;
+        }
         take_input(w, from);
         break;
     case LAUNCH_SUBCOMMAND: {

@@ -2,6 +2,7 @@
 """What the shell allows a job, and what the machine does to it: a file that may not grow, a full disk,
 a directory that is not there, standard descriptors that are closed, a clock that is set."""
 import os
+import pwd
 import re
 import resource
 import shutil
@@ -112,8 +113,10 @@ def test_a_starter_that_ignores_the_ends_of_children(place):
         process.kill()
         process.wait()
     # The command has it as it was.
-    ignored = run(place, OOMRUN, '--', 'grep', '^SigIgn', '/proc/self/status', preexec_fn=ignore_children).stdout
-    assert int(ignored.split()[1], 16) == 1 << (signal.SIGCHLD - 1)
+    look = ['grep', '^SigIgn', '/proc/self/status']
+    ignored = run(place, OOMRUN, '--', *look, preexec_fn=ignore_children).stdout
+    assert int(ignored.split()[1], 16) & 1 << (signal.SIGCHLD - 1)
+    assert ignored == run(place, *look, preexec_fn=ignore_children).stdout
 
 
 # --- a clock that is set --------------------------------------------------------------------------
@@ -139,18 +142,33 @@ def test_a_clock_that_is_set_back_makes_no_attempt_short(place):
 
 def test_what_a_new_job_would_need_is_kept_as_a_whole(place):
     """Half of it, an environment without arguments, would be the environment of another job."""
-    state = place[0] / '.local' / 'state' / 'oomretry'
+    homes = [Path(pwd.getpwuid(os.geteuid()).pw_dir, '.local/state/oomretry'),
+             Path(f'/var/tmp/oomretry-{os.geteuid()}')]
+    name = f'here-{os.getpid()}{time.monotonic_ns()}'
     script = place[0] / 'slurm_script'
-    script.write_text('#!/bin/bash\nls "$HOME/.local/state/oomretry"\n')
+    script.write_text('#!/bin/bash\nls %s %s 2>/dev/null\n' % tuple(homes))
     script.chmod(0o755)
-    job = {'SLURM_JOB_ID': '77', 'SLURM_CLUSTER_NAME': 'here'}
-    kept = run(place, OOMRUN, '--slurm', str(script), 'an argument', more_env=job).stdout.split()
-    assert [f'here-77.{kind}' in kept for kind in ('args', 'dir', 'env', 'options', 'script')] == [True] * 5
-    for name in kept:
-        (state / name).unlink(missing_ok=True)
-    (state / 'here-77.args' / 'is a directory').mkdir(parents=True)
-    kept = run(place, OOMRUN, '--slurm', str(script), 'an argument', more_env=job).stdout.split()
-    assert [name for name in kept if name.startswith('here-77.')] == ['here-77.args']
+    job = {'SLURM_JOB_ID': name[len('here-'):], 'SLURM_CLUSTER_NAME': 'here'}
+
+    def kept():
+        words = run(place, OOMRUN, '--slurm', str(script), 'an argument', more_env=job).stdout.split()
+        return sorted(word for word in words if word.startswith(name))
+    blocked = [home / f'{name}.args' for home in homes]
+    try:
+        assert kept() == [f'{name}.{kind}' for kind in ('args', 'dir', 'env', 'options', 'script')]
+        for home in homes:
+            for path in home.glob(f'{name}.*'):
+                path.unlink()
+        for path in blocked:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            (path / 'is a directory').mkdir(parents=True)
+        assert kept() == [f'{name}.args'] * 2
+    finally:
+        for path in blocked:
+            shutil.rmtree(path, ignore_errors=True)
+        for home in homes:
+            for path in home.glob(f'{name}.*'):
+                path.unlink()
 
 
 # --- a script that cannot be restored -------------------------------------------------------------
