@@ -15,7 +15,8 @@ from kinds import is_over, runs, write_job
 
 # What differs between any two jobs.
 OWN = re.compile(r"(?!TimeLimit|TimeMin)\w*Time|JobId|HetJobId(Set)?|JobState|Reason|(Derived)?ExitCode|Priority|"
-                 r"AllocNode:Sid|NodeList|BatchHost|Nodes|CPU_IDs|LastSchedEval|Scheduler|Command|Comment|Std(Out|Err)")
+                 r"AllocNode:Sid|NodeList|BatchHost|Nodes|CPU_IDs|LastSchedEval|Scheduler|Command|Comment|Std(Out|Err)|"
+                 r"MinMemory(CPU|Node)")
 OWN_VARIABLES = re.compile(r"SLURM(D|_JOB|_TASK|_TOPOLOGY)?_?(ID|_?NODENAME|ADDR|_?NODELIST|PID)|SLURM_JOBID|"
                            r"HOSTNAME|OOMRETRY_ATTEMPT|_")
 # Tells the job what its options were.
@@ -96,6 +97,9 @@ def test_options(cluster, work, script, options):
             "SBATCH_SPREAD_JOB": "", "SBATCH_WAIT_ALL_NODES": "1", "SBATCH_JOB_NAME": "by variable"}
     first, again = twice(cluster, work, script, *options, env=env)
     assert told(again) == told(first)
+    # Of a job with memory by GPU Slurm shows now this, now that.
+    if "--mem=0" in options:
+        assert again.record()["MinMemoryNode"] == "0"
 
 
 def test_environment_and_limits(cluster, work, script):
