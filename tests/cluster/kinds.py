@@ -228,7 +228,8 @@ def outcome(cluster, book, work, job, after, kind):
         if not found or states is None or found[0]["state"] in OPEN:
             return None
         numbers = book.jobs_of(found[0]["id"])
-        return found[0] if all(states.get(n, ("?", ""))[0] not in ALIVE for n in numbers) else None
+        # The list may be of a moment before the job was submitted.
+        return found[0] if all(n in states and states[n][0] not in ALIVE for n in numbers) else None
     lineage = wait_for(over, f"the lineage of job {target.id} to end", 150, 0.3)
     states = book.jobs(name)
     attempts = [row for row in book.attempts(name) if row["lineage"] == lineage["id"]]
