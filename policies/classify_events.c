@@ -263,10 +263,11 @@ void oom_events_discount(struct oom_classifier *classifier, size_t pending_index
     oom_events_add_discounted(classifier, event);
 }
 
-static void stop_waiting(struct oom_classifier *classifier, const struct event *failure)
+void oom_events_drop_failure(struct oom_classifier *classifier, struct event *failure)
 {
     if (failure->sig->root && failure->progress < PROGRESS_PROVES)
         classifier->streams[oom_stream_now(classifier, failure->stream)].waiting--;
+    oom_sighting_free(failure);
 }
 
 void oom_events_add_failure(struct oom_classifier *classifier, struct event *event)
@@ -274,8 +275,7 @@ void oom_events_add_failure(struct oom_classifier *classifier, struct event *eve
     if (event->sig->root) /* was it survived? */
         classifier->streams[oom_stream_now(classifier, event->stream)].waiting++;
     if (classifier->failure_count == FAILURES_MAX) {
-        stop_waiting(classifier, classifier->failures[FAILURES_MAX - 1]);
-        oom_sighting_free(classifier->failures[FAILURES_MAX - 1]);
+        oom_events_drop_failure(classifier, classifier->failures[FAILURES_MAX - 1]);
         classifier->failures[FAILURES_MAX - 1] = event;
         return;
     }

@@ -524,6 +524,8 @@ void oom_events_add_pending(struct oom_classifier *classifier, struct event *eve
 void oom_events_discount(struct oom_classifier *classifier, size_t pending_index, const char *why);
 void oom_events_add_discounted(struct oom_classifier *classifier, struct event *event);
 void oom_events_add_failure(struct oom_classifier *classifier, struct event *event);
+/* Frees one that is in the list no more; nobody waits to see whether it was survived. */
+void oom_events_drop_failure(struct oom_classifier *classifier, struct event *failure);
 void oom_events_feed_after(struct oom_classifier *classifier, struct stream *stream,
                            const char *bytes, size_t length);
 

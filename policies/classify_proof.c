@@ -128,11 +128,9 @@ void oom_events_alive(struct oom_classifier *classifier, struct stream *stream)
             oom_events_discount(classifier, i, OOM_OF_EARLIER);
     for (size_t i = 0; i < classifier->failure_count; i++) {
         struct event *event = classifier->failures[i];
-        if (is_before(classifier, event, stream, stream->restart_line)) {
-            if (event->sig->root && event->progress < PROGRESS_PROVES)
-                stream->waiting--;
-            oom_sighting_free(event);
-        } else
+        if (is_before(classifier, event, stream, stream->restart_line))
+            oom_events_drop_failure(classifier, event);
+        else
             classifier->failures[kept++] = event;
     }
     classifier->failure_count = kept;
