@@ -151,6 +151,18 @@ static bool is_open(const struct ray_cluster *cluster, const char *id)
     return false;
 }
 
+/* Somebody else owns the retry, or may. */
+static bool is_left_alone(const struct ray_place *place, const json_t *job, char *why, size_t size)
+{
+    if (place->hidden)
+        snprintf(why, size, "whether a Slurm job owns the retry cannot be seen");
+    else if (place->supervisor[0])
+        snprintf(why, size, "its cluster lives inside %s, which owns the retry", place->supervisor);
+    else
+        return ray_owned_elsewhere(job, why, size);
+    return true;
+}
+
 /* True: it is ours to follow. */
 static bool ours(struct ray_cluster *cluster, const json_t *job, struct ray_wish *wish)
 {
@@ -163,13 +175,7 @@ static bool ours(struct ray_cluster *cluster, const json_t *job, struct ray_wish
         log_line(LOG_WARNING, "ray job %s: %s", id, wish->problem);
     if (!wish->wanted)
         return false;
-    if (cluster->place.supervisor[0] || cluster->place.hidden ||
-        ray_owned_elsewhere(job, why, sizeof(why))) {
-        if (cluster->place.hidden)
-            strcpy(why, "whether a Slurm job owns the retry cannot be seen");
-        else if (cluster->place.supervisor[0])
-            snprintf(why, sizeof(why), "its cluster lives inside %s, which owns the retry",
-                     cluster->place.supervisor);
+    if (is_left_alone(&cluster->place, job, why, sizeof(why))) {
         log_line(LOG_NOTICE, "ray job %s: left alone: %s", id, why);
         return false;
     }
