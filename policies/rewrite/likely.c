@@ -63,54 +63,20 @@ bool rw_looks_like_training(const struct rw_cmd *cmd)
 /* What a script does around its work. */
 bool rw_is_utility(const char *program)
 {
-    static const char *const names[] = {"mkdir",      "rmdir",
-                                        "rm",         "cp",
-                                        "mv",         "ln",
-                                        "cat",        "ls",
-                                        "chmod",      "chown",
-                                        "touch",      "tee",
-                                        "head",       "tail",
-                                        "sed",        "awk",
-                                        "grep",       "sort",
-                                        "wc",         "tr",
-                                        "cut",        "date",
-                                        "hostname",   "sleep",
-                                        "df",         "du",
-                                        "free",       "nproc",
-                                        "printenv",   "tar",
-                                        "gzip",       "unzip",
-                                        "zip",        "rsync",
-                                        "scp",        "wget",
-                                        "curl",       "git",
-                                        "pip",        "pip3",
-                                        "conda",      "mamba",
-                                        "module",     "ml",
-                                        "nvidia-smi", "rocm-smi",
-                                        "nvcc",       "scontrol",
-                                        "squeue",     "sacct",
-                                        "sinfo",      "kill",
-                                        "pkill",      "killall",
-                                        "uname",      "whoami",
-                                        "id",         "md5sum",
-                                        "sha256sum",  "basename",
-                                        "dirname",    "realpath",
-                                        "readlink",   "mktemp",
-                                        "seq",        "jq",
-                                        "ray",        "wandb",
-                                        "hf",         "huggingface-cli",
-                                        "aws",        "gsutil",
-                                        "rclone",     "mount",
-                                        "ulimit",     "which",
-                                        "whereis",    "pgrep",
-                                        "ps",         "find",
-                                        "file",       "ldd",
-                                        "apt",        "apt-get",
-                                        "yum",        "dnf",
-                                        "brew",       "source",
-                                        "type",       "diff",
-                                        "cmp",        "less",
-                                        "more",       "update-alternatives",
-                                        NULL};
+    /* clang-format off */
+    static const char *const names[] = {
+        "mkdir", "rmdir", "rm", "cp", "mv", "ln", "cat", "ls", "chmod", "chown", "touch", "tee",
+        "head", "tail", "sed", "awk", "grep", "sort", "wc", "tr", "cut", "date", "hostname",
+        "sleep", "df", "du", "free", "nproc", "printenv", "tar", "gzip", "unzip", "zip", "rsync",
+        "scp", "wget", "curl", "git", "pip", "pip3", "conda", "mamba", "module", "ml",
+        "nvidia-smi", "rocm-smi", "nvcc", "scontrol", "squeue", "sacct", "sinfo", "kill", "pkill",
+        "killall", "uname", "whoami", "id", "md5sum", "sha256sum", "basename", "dirname",
+        "realpath", "readlink", "mktemp", "seq", "jq", "ray", "wandb", "hf", "huggingface-cli",
+        "aws", "gsutil", "rclone", "mount", "ulimit", "which", "whereis", "pgrep", "ps", "find",
+        "file", "ldd", "apt", "apt-get", "yum", "dnf", "brew", "source", "type", "diff", "cmp",
+        "less", "more", "update-alternatives", NULL
+    };
+    /* clang-format on */
 
     return named(program, names);
 }
