@@ -188,10 +188,8 @@ static int update(const char *job, const char *dependency, struct oom_error *err
     char *id = NULL, *option = NULL;
     int rc = -1;
 
-    if (asprintf(&id, "JobId=%s", job) < 0) {
-        oom_errorf(err, "out of memory");
-        return -1;
-    }
+    if (asprintf(&id, "JobId=%s", job) < 0)
+        return oom_errorf(err, "out of memory");
     if (asprintf(&option, "Dependency=%s", dependency) < 0) {
         oom_errorf(err, "out of memory");
     } else {
