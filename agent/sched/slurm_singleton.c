@@ -13,15 +13,23 @@ enum { CALL_MS = 10000 };
 
 void slurm_singleton_of(const char *old_job, const char *new_job, struct slurm_singleton *out)
 {
+    *out = (struct slurm_singleton){.new_job = new_job};
+    if (strcmp(old_job, new_job) != 0)
+        out->old_job = old_job;
+}
+
+/* Few jobs wait for those of their name: Slurm is asked for it when one does. */
+static void learn_name(struct slurm_singleton *singleton)
+{
     struct oom_error err = {""};
     struct slurm_job job;
 
-    *out = (struct slurm_singleton){.new_job = new_job};
-    if (strcmp(old_job, new_job) != 0 && slurm_job_read(&job, old_job, false, &err) == 0) {
+    if (singleton->old_job && slurm_job_read(&job, singleton->old_job, false, &err) == 0) {
         if (job.text)
-            slurm_field(job.text, "JobName", out->name, sizeof(out->name));
+            slurm_field(job.text, "JobName", singleton->name, sizeof(singleton->name));
         slurm_job_free(&job);
     }
+    singleton->old_job = NULL;
 }
 
 /* One of a list; '?' takes any one of them, and nothing can be added to that. */
@@ -68,6 +76,8 @@ bool slurm_singleton_stand_behind(struct slurm_singleton *singleton, const char 
 {
     size_t used = strlen(dependency);
 
+    if (has(dependency, "singleton"))
+        learn_name(singleton);
     if (!slurm_singleton_is_behind(singleton, job, name, dependency) || !go_first(singleton))
         return false;
     int n = snprintf(dependency + used, size - used, ",afterany:%s", singleton->new_job);

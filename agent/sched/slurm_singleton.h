@@ -10,12 +10,13 @@
 #include <stddef.h>
 
 struct slurm_singleton {
-    char name[256]; /* of the old job; "": nobody is to wait */
+    const char *old_job; /* NULL: its name is known, or nobody is to wait */
+    char name[256];      /* of the old job; "": nobody is to wait */
     const char *new_job;
     bool first; /* the new job waits for none of them any more */
 };
 
-/* The turns of which that job's was one. */
+/* The turns of which that job's was one. Both names must outlive `out`. */
 void slurm_singleton_of(const char *old_job, const char *new_job, struct slurm_singleton *out);
 
 /* Makes a dependency of a pending job of the same owner, as slurm_dependency_rewrite leaves it,
