@@ -2,15 +2,11 @@
 """A trainer of a few lines under the real name of Relax's entry point, for tests of what happens
 between attempts; what it does beside running out is in the files of its directory."""
 import json
-import os
 import subprocess
 
 import pytest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD = os.environ.get('OOMRETRY_BUILD', os.path.join(ROOT, 'build'))
-OOMRUN = os.path.join(BUILD, 'bin', 'oomrun')
-OOMCTL = os.path.join(BUILD, 'bin', 'oomctl')
+from programs import OOMCTL, OOMRUN
 
 # The number in the file "needs" is what fits; without it 7000 tokens do.
 TRAINER = '''#!/bin/bash

@@ -5,9 +5,7 @@ import subprocess
 
 import pytest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD = os.environ.get('OOMRETRY_BUILD', os.path.join(ROOT, 'build'))
-OOMCTL = os.path.join(BUILD, 'bin', 'oomctl')
+from programs import OOMCTL, ROOT
 
 TRY = '''
 source "$1"

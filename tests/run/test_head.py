@@ -11,8 +11,8 @@ import time
 
 import pytest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD = os.environ.get('OOMRETRY_BUILD', os.path.join(ROOT, 'build'))
+from programs import BUILD
+
 STRANGER = 54321  # no account of this machine
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason='only root acts for others')

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from again import OOMRUN, place  # noqa: F401
+from again import place  # noqa: F401
+from programs import OOMRUN
 
 SHM = Path('/dev/shm')
 

@@ -14,10 +14,7 @@ import time
 
 import pytest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD = os.environ.get('OOMRETRY_BUILD', os.path.join(ROOT, 'build'))
-OOMRUN = os.path.join(BUILD, 'bin', 'oomrun')
-OOMCTL = os.path.join(BUILD, 'bin', 'oomctl')
+from programs import OOMCTL, OOMRUN
 
 OOM = ('torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.00 GiB. GPU 0 has a total capacity '
        'of 79.15 GiB of which 1.02 GiB is free. Including non-PyTorch memory, this process has 78.12 GiB '
