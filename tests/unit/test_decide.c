@@ -464,32 +464,40 @@ static void numbers_of_the_message_are_used_within_bounds(void **state)
     assert_string_not_equal(decision.rung, "shorter-model-len");
     oom_decision_free(&decision);
     ladder_end(&run);
-    ladder_begin(&run, "vllm", "kv_cache init lower",
-                 "--max-num-seqs=512; text=ValueError: max_num_seqs (512) exceeds available Mamba "
-                 "cache blocks (187). Please lower max_num_seqs to at most 187 or increase "
-                 "gpu_memory_utilization.");
-    ladder_decide(&run, &decision);
-    assert_string_equal(decision.rung, "fewer-sequences");
-    assert_string_equal(decision.edits.items[0].new_value, "187");
-    oom_decision_free(&decision);
-    ladder_end(&run);
-    ladder_begin(&run, "sglang", "kv_cache init raise",
-                 "--mem-fraction-static=0.5; text=Loaded weights leave no GPU memory for the KV "
-                 "cache under --mem-fraction-static=0.5. Raise --mem-fraction-static above 0.813.");
-    ladder_decide(&run, &decision);
-    assert_string_equal(decision.rung, "raise-mem-fraction");
-    assert_string_equal(decision.edits.items[0].new_value, "0.87");
-    oom_decision_free(&decision);
-    ladder_end(&run);
-    ladder_begin(&run, "vllm", "gpu init lower",
-                 "--gpu-memory-utilization=0.95; text=ValueError: Free memory on device cuda:0 "
-                 "(70.11/79.15 GiB) on startup is less than desired GPU memory utilization (0.95, "
-                 "75.19 GiB).");
-    ladder_decide(&run, &decision);
-    assert_string_equal(decision.rung, "fit-utilization");
-    assert_string_equal(decision.edits.items[0].new_value, "0.86");
-    oom_decision_free(&decision);
-    ladder_end(&run);
+}
+
+static void the_value_that_the_message_names_is_taken(void **state)
+{
+    static const struct {
+        const char *policy, *problem, *settings, *rung, *value;
+    } rows[] = {
+        {"vllm", "kv_cache init lower",
+         "--max-num-seqs=512; text=ValueError: max_num_seqs (512) exceeds available Mamba cache "
+         "blocks (187). Please lower max_num_seqs to at most 187 or increase "
+         "gpu_memory_utilization.",
+         "fewer-sequences", "187"},
+        {"sglang", "kv_cache init raise",
+         "--mem-fraction-static=0.5; text=Loaded weights leave no GPU memory for the KV cache "
+         "under --mem-fraction-static=0.5. Raise --mem-fraction-static above 0.813.",
+         "raise-mem-fraction", "0.87"},
+        {"vllm", "gpu init lower",
+         "--gpu-memory-utilization=0.95; text=ValueError: Free memory on device cuda:0 "
+         "(70.11/79.15 GiB) on startup is less than desired GPU memory utilization (0.95, 75.19 "
+         "GiB).",
+         "fit-utilization", "0.86"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct ladder_run run;
+        struct oom_decision decision;
+        ladder_begin(&run, rows[i].policy, rows[i].problem, rows[i].settings);
+        ladder_decide(&run, &decision);
+        assert_string_equal(decision.rung, rows[i].rung);
+        assert_string_equal(decision.edits.items[0].new_value, rows[i].value);
+        oom_decision_free(&decision);
+        ladder_end(&run);
+    }
 }
 
 static void equal_rungs_go_by_price(void **state)
@@ -717,6 +725,7 @@ int main(void)
         cmocka_unit_test(a_change_that_did_not_arrive_is_not_tried_again),
         cmocka_unit_test(the_mode_follows_what_changes),
         cmocka_unit_test(numbers_of_the_message_are_used_within_bounds),
+        cmocka_unit_test(the_value_that_the_message_names_is_taken),
         cmocka_unit_test(equal_rungs_go_by_price),
         cmocka_unit_test(decisions_survive_json),
         cmocka_unit_test(last_words_name_a_knob),
