@@ -523,10 +523,14 @@ void rw_put_out(struct rw *rw, const struct rw_fields *fields, const struct rw_t
 /* The text of printf's words, from the format on; false: not known. */
 bool rw_printf_text(struct rw *rw, const struct rw_fields *fields, size_t format,
                     struct rw_text *out);
+
+/* ---- subst.c */
 /* Walks [start, end) of buf as a script of its own, whose variables are lost, where it may start
  * something or put out what can be known. True: `out` is all that it puts out. */
 bool rw_capture_region(struct rw *rw, const struct rw_buf *buf, uint32_t start, uint32_t end,
                        struct rw_text *out);
+
+/* ---- written.c */
 /* The file of this name that the script has written; NULL: none. */
 const struct rw_written *rw_written_file(const struct rw *rw, const char *path);
 /* The file now has this text (NULL: not known which), behind what it had when `append`. */
