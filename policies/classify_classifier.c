@@ -33,7 +33,7 @@ struct oom_classifier *oom_classifier_new(const struct oom_signatures *set)
     if (!set->compiled || !classifier->tallies || !classifier->voices || !classifier->frame_memo ||
         !classifier->match_data ||
         hs_alloc_scratch(set->database, &classifier->scratch) != HS_SUCCESS ||
-        (set->essential && hs_alloc_scratch(set->essential, &classifier->scratch) != HS_SUCCESS) ||
+        (set->calm && hs_alloc_scratch(set->calm, &classifier->scratch) != HS_SUCCESS) ||
         (set->frameworks &&
          hs_alloc_scratch(set->frameworks, &classifier->scratch) != HS_SUCCESS) ||
         (set->look_alikes &&
@@ -63,6 +63,7 @@ void oom_classifier_free(struct oom_classifier *classifier)
     }
     hs_free_scratch(classifier->scratch);
     hs_free_scratch(classifier->line_scratch);
+    hs_free_database(classifier->essential);
     pcre2_match_data_free(classifier->match_data);
     free(classifier->streams);
     free(classifier->tallies);

@@ -70,7 +70,7 @@ int oom_signatures_compile_literals(struct oom_signatures *set, struct oom_error
         return oom_errorf(err, "signatures: out of memory");
     oom_frame_rules_index(set);
     if (oom_fragments_compile(set, FRAGMENTS_ALL, &set->database, err) ||
-        oom_fragments_compile(set, FRAGMENTS_ESSENTIAL, &set->essential, err) ||
+        oom_fragments_compile(set, FRAGMENTS_CALM, &set->calm, err) ||
         oom_fragments_compile(set, FRAGMENTS_LOOK_ALIKES, &set->look_alikes, err))
         return -1;
     return oom_fragments_compile(set, FRAGMENTS_FRAMEWORKS, &set->frameworks, err);

@@ -137,9 +137,15 @@ static int on_hit(unsigned int id, unsigned long long from, unsigned long long t
 
     (void)from;
     (void)flags;
+    to += block->from;
+    if (to <= block->done)
+        return 0;
     /* What the last piece says decides whether progress is waited for. */
-    if (block->piece_start != SIZE_MAX && to > block->piece_end)
+    if (block->piece_start != SIZE_MAX && to > block->piece_end) {
         piece_close(block);
+        if (block->calm && progress_wanted(block->stream))
+            return 1; /* it is searched again from there */
+    }
     for (uint32_t i = 0; i < fragment->count; i++) {
         const struct literal *literal = &set->literals[fragment->first + i];
         if (oom_literal_is_at(literal, block->bytes, block->length, (size_t)to))
@@ -173,14 +179,42 @@ static int keep_tail(struct stream *stream, const char *bytes, size_t length)
 }
 
 /* Look-alikes are for the account; enough of them tell the story. Those that stand on a line with
- * a failure are asked then. */
-static const hs_database_t *database_for(const struct oom_classifier *classifier,
-                                         const struct stream *stream)
+ * a failure are asked then. Few logs have so many. */
+static const hs_database_t *essential(struct oom_classifier *classifier)
 {
-    if (stream->skimming)
-        return oom_tail_frameworks(classifier);
-    return classifier->look_alikes < LOOK_ALIKES_SEARCHED ? classifier->set->database
-                                                          : classifier->set->essential;
+    hs_database_t **essential = &classifier->essential;
+
+    if (!*essential &&
+        oom_fragments_compile(classifier->set, FRAGMENTS_ESSENTIAL, essential, NULL) == 0 &&
+        *essential)
+        hs_alloc_scratch(*essential, &classifier->scratch); /* without it the search fails */
+    return *essential ? *essential : classifier->set->database;
+}
+
+/* Texts of progress are short, and so cost the most. */
+static const hs_database_t *database_for(struct block *block)
+{
+    const struct oom_signatures *set = block->classifier->set;
+
+    if (block->stream->skimming)
+        return oom_tail_frameworks(block->classifier);
+    if (block->classifier->look_alikes >= LOOK_ALIKES_SEARCHED)
+        return essential(block->classifier);
+    block->calm = !progress_wanted(block->stream);
+    return block->calm ? set->calm : set->database;
+}
+
+/* Searches what is behind `done`. */
+static int search(struct block *block, const hs_database_t *database)
+{
+    block->from = block->done > FRAGMENT_MAX ? block->done - FRAGMENT_MAX : 0;
+    const char *bytes = block->bytes + block->from;
+    const unsigned int length = (unsigned int)(block->length - block->from);
+    hs_error_t rc = database ? hs_scan_vector(database, &bytes, &length, 1, 0,
+                                              block->classifier->scratch, on_hit, block)
+                             : HS_SUCCESS;
+    piece_close(block);
+    return rc == HS_SUCCESS || rc == HS_SCAN_TERMINATED ? 0 : -1;
 }
 
 static int scan_block(struct oom_classifier *classifier, struct stream *stream, const char *bytes,
@@ -199,12 +233,14 @@ static int scan_block(struct oom_classifier *classifier, struct stream *stream, 
         oom_events_feed_after(classifier, stream, bytes, length);
     if (stream->folded.length > 0)
         oom_note_folded(&block, 0);
-    const hs_database_t *database = database_for(classifier, stream);
-    const unsigned int scan_length = (unsigned int)length;
-    if (database && hs_scan_vector(database, &bytes, &scan_length, 1, 0, classifier->scratch,
-                                   on_hit, &block) != HS_SUCCESS)
+    if (search(&block, database_for(&block)))
         return -1;
-    piece_close(&block);
+    if (block.calm && progress_wanted(stream)) {
+        block.calm = false;
+        block.done = block.piece_end;
+        if (search(&block, classifier->set->database))
+            return -1;
+    }
     stream->line = oom_block_line_at(&block, length);
     return keep_tail(stream, bytes, length);
 }

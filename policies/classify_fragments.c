@@ -11,8 +11,7 @@
 
 #include "policies/classify_private.h"
 
-#define FRAGMENT_MAX 8
-#define COUNTERS     (1u << 16)
+#define COUNTERS (1u << 16)
 
 static uint32_t counter_of(const char *bytes, size_t length)
 {
@@ -133,7 +132,8 @@ static bool is_wanted(const struct oom_signatures *set, const struct fragment *f
 
     for (uint32_t i = 0; i < fragment->count; i++) {
         const struct literal *literal = &set->literals[fragment->first + i];
-        wanted |= which == FRAGMENTS_FRAMEWORKS    ? literal->framework
+        wanted |= which == FRAGMENTS_CALM          ? !literal->only_progress
+                  : which == FRAGMENTS_FRAMEWORKS  ? literal->framework
                   : which == FRAGMENTS_LOOK_ALIKES ? literal->look_alike
                                                    : !literal->only_look_alike;
     }

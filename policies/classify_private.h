@@ -170,7 +170,7 @@ struct oom_signatures {
     struct fragment *fragments;
     size_t fragment_count;
     hs_database_t *database;    /* all fragments */
-    hs_database_t *essential;   /* without those that only look-alikes need */
+    hs_database_t *calm;        /* without those that only progress needs */
     hs_database_t *frameworks;  /* only those that betray a framework */
     hs_database_t *look_alikes; /* only those of look-alikes */
     pcre2_match_context *match_context;
@@ -191,7 +191,15 @@ int oom_schema_add(struct oom_signatures *set, json_t *document, const char *nam
 
 /* classify_fragments.c */
 int oom_fragments_choose(struct oom_signatures *set);
-enum fragments { FRAGMENTS_ALL, FRAGMENTS_ESSENTIAL, FRAGMENTS_FRAMEWORKS, FRAGMENTS_LOOK_ALIKES };
+#define FRAGMENT_MAX 8 /* bytes */
+
+enum fragments {
+    FRAGMENTS_ALL,
+    FRAGMENTS_CALM,
+    FRAGMENTS_ESSENTIAL,
+    FRAGMENTS_FRAMEWORKS,
+    FRAGMENTS_LOOK_ALIKES,
+};
 int oom_fragments_compile(const struct oom_signatures *set, enum fragments which,
                           hs_database_t **out, struct oom_error *err);
 /* Is the literal, whose fragment ends at `fragment_end`, there as a whole? */
@@ -443,6 +451,7 @@ struct oom_classifier {
     const struct oom_signatures *set;
     hs_scratch_t *scratch;
     hs_scratch_t *line_scratch; /* for one line, in the middle of a block's search */
+    hs_database_t *essential;   /* without what only look-alikes need; NULL: not needed so far */
     pcre2_match_data *match_data;
     struct stream *streams;
     int stream_count;
@@ -501,6 +510,9 @@ struct block {
     int64_t line;       /* the number of the line at `counted` */
     size_t piece_start; /* the piece under collection; SIZE_MAX: none */
     size_t piece_end;
+    size_t from;      /* where the search began */
+    size_t done;      /* what ends up to here has been found before */
+    bool calm;        /* progress is not searched */
     struct hits hits; /* signatures proposed for the piece */
 };
 

@@ -51,7 +51,7 @@ void oom_signatures_free(struct oom_signatures *set)
         return;
     shrink(set, 0, 0, 0);
     hs_free_database(set->database);
-    hs_free_database(set->essential);
+    hs_free_database(set->calm);
     hs_free_database(set->frameworks);
     hs_free_database(set->look_alikes);
     pcre2_match_context_free(set->match_context);
