@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the files of the classifier share. The way of a byte: feed (classify_feed.c) cuts complete
- * lines and scans them for the literals of all signatures at once; a line with a hit is cleaned
- * and its prefix read (classify_line.c), the signatures confirm it (classify_match.c), and what
- * they mean is noted (classify_note.c) in a bounded state; the verdict (classify_verdict.c) is a
- * reading of that state. */
+ * lines, which are searched for the literals of all signatures at once (classify_block.c); a line
+ * with a hit is cleaned and its prefix read (classify_line.c), the signatures confirm it
+ * (classify_match.c), and what they mean is noted (classify_note.c) in a bounded state; the verdict
+ * (classify_verdict.c) is a reading of that state. */
 #ifndef POLICIES_CLASSIFY_PRIVATE_H
 #define POLICIES_CLASSIFY_PRIVATE_H
 
@@ -516,7 +516,11 @@ struct block {
     struct hits hits; /* signatures proposed for the piece */
 };
 
+/* classify_block.c */
 int64_t oom_block_line_at(struct block *block, size_t offset);
+/* Complete lines, without terminal control. */
+int oom_block_scan(struct oom_classifier *classifier, struct stream *stream, const char *bytes,
+                   size_t length);
 
 /* classify_note.c: one piece of a line with the literals that were found in it. */
 void oom_piece_note(struct block *block);
